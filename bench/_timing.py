@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from riemdp._files import staged, write_text
-
 RESULTS = Path(__file__).parent / "results"
 COLUMNS = (
     "work",
@@ -196,7 +194,7 @@ def write_table(name: str, title: str, rows: Iterable[Row], notes: Iterable[str]
     ]
     _write_csv(RESULTS / f"{name}.csv", rows)
     path = RESULTS / f"{name}.md"
-    write_text(path, "\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -246,7 +244,7 @@ def write_summary() -> Path:
     ]
     _write_csv(RESULTS / "summary.csv", both)
     path = RESULTS / "summary.md"
-    write_text(path, "\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -276,7 +274,7 @@ def _shown(value: Any) -> str:
 
 def _write_csv(path: Path, rows: Sequence[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with staged(path) as (part,), part.open("w", newline="") as stream:
+    with path.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.seam import over_flower
 
 import riemdp
 from papers.data import mnist
@@ -198,22 +199,21 @@ def message_sizes(point: np.ndarray, dim: int, sites: int = AGENTS) -> dict[str,
     """Bytes as the engine serialises them, without its envelope."""
     from flwr.common.serde import recorddict_to_proto  # pyright: ignore[reportMissingImports]
 
-    from riemdp.federated.flower._messages import hello, pack, pack_words
-
+    flower = over_flower()
     digits, words = "0" * 64, np.zeros(dim, dtype=np.uint64)
     members = {"members": [f"site-{i}" for i in range(sites)], "keys": [digits] * sites}
     asked = {"kind": "tangents", "share": 0.1, "limit": 0.5, "unit": 1.0, "factor": 0}
     messages = {
-        "HELLO's answer": hello("site-0", 20, 1.0, digits),
-        f"question to {sites} sites": pack(point, round=3, agreement=digits, **members),
-        "answer": pack_words(words, records=20, key=digits),
-        "question of a search": pack(point, round=3, agreement=digits, **asked),
-        f"question of a search to {sites} sites": pack(
+        "HELLO's answer": flower.hello("site-0", 20, 1.0, digits),
+        f"question to {sites} sites": flower.pack(point, round=3, agreement=digits, **members),
+        "answer": flower.pack_words(words, records=20, key=digits),
+        "question of a search": flower.pack(point, round=3, agreement=digits, **asked),
+        f"question of a search to {sites} sites": flower.pack(
             point, round=3, agreement=digits, **asked, **members
         ),
-        "answer with a count": pack_words(np.zeros(1), records=20, key=""),
-        "answer with a sum": pack_words(np.zeros(dim), records=20, key=""),
-        "answer with a masked count": pack_words(words[:1], records=20, key=digits),
+        "answer with a count": flower.pack_words(np.zeros(1), records=20, key=""),
+        "answer with a sum": flower.pack_words(np.zeros(dim), records=20, key=""),
+        "answer with a masked count": flower.pack_words(words[:1], records=20, key=digits),
     }
     return {what: recorddict_to_proto(content).ByteSize() for what, content in messages.items()}
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from tests.seam import Doors
 
 import riemdp
 from riemdp import Ball
-from riemdp.domains._sources import watched
 from riemdp.statistics import FrechetMean, TangentMean
 
 from ._timing import Row, comparison, paired, write_table
@@ -80,7 +80,7 @@ def value(query: FrechetMean | TangentMean, X: Any) -> None:
 def passes(query: FrechetMean, X: Any) -> int:
     """How often records in a file are read whole."""
     ends: list[int] = []
-    with watched(lambda read, n: ends.append(read) if read == query.n else None):
+    with Doors.watched(lambda read, n: ends.append(read) if read == query.n else None):
         value(query, X)
     return len(ends)
 

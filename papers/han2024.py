@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from riemdp.audit._unbounded import Unbounded
 from riemdp.datasets import covariance_descriptors, faces, textures
 from riemdp.manifolds import SPDAffineInvariant, SPDBuresWasserstein
 from riemdp.mechanisms import KNormGradient, MeanGradient
 from riemdp.optimizers import DPRGD
-from riemdp.optimizers._minimize import replicate
 from riemdp.privacy import Ball, Budget, gaussian, gaussian_noise_multiplier
 from riemdp.problems import frechet_mean as mean_problem
 from riemdp.releases import private_frechet_mean
@@ -32,6 +30,7 @@ from riemdp.statistics import (
     strong_convexity,
 )
 
+from ._old import repeated
 from .panels import Panel, Series, panel_figure
 from .registry import Context, Result, experiment
 from .runs import spread
@@ -156,17 +155,8 @@ def gradient_runs(
     clipped to 2 r.
     """
     optimizer = DPRGD(steps, rate, 2 * ball.radius)
-    values, _ = replicate(
-        mean_problem(manifold, ball=ball),
-        X,
-        start,
-        optimizer,
-        noise_std=sigma,
-        ledger=Unbounded(),
-        repetitions=runs,
-        rng=seed,
-    )
-    return np.asarray(values)
+    problem = mean_problem(manifold, ball=ball)
+    return repeated(problem, X, start, optimizer, noise_std=sigma, runs=runs, rng=seed)
 
 
 def mean_arms(

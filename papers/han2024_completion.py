@@ -9,13 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Grassmann
 from riemdp.optimizers import DPRSGD
-from riemdp.optimizers._minimize import replicate
 from riemdp.privacy import Budget, subsampled_gaussian, subsampled_gaussian_noise_multiplier
 from riemdp.problems import matrix_completion
 
+from ._old import repeated
 from .data import movielens_1m
 from .panels import Panel, Series, panel_figure
 from .registry import Context, Result, experiment
@@ -73,18 +72,7 @@ def figure_3b(context: Context) -> Result:
         steps: int, batch: int, rate: float, clip_norm: float, noise: float, seed: int
     ) -> np.ndarray:
         optimizer = DPRSGD(steps, batch, rate, clip_norm)
-        return np.asarray(
-            replicate(
-                problem,
-                data,
-                start,
-                optimizer,
-                noise_std=noise,
-                ledger=Unbounded(),
-                repetitions=runs,
-                rng=seed,
-            )[0]
-        )
+        return repeated(problem, data, start, optimizer, noise_std=noise, runs=runs, rng=seed)
 
     few, larger = 100, max(100, users // 4)
     certified: dict[str, float] = {}

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from riemdp.audit._unbounded import Unbounded
 from riemdp.datasets import digits
 from riemdp.manifolds import Lorentz, SPDLogEuclidean
 from riemdp.mechanisms import ExtrinsicGaussian
 from riemdp.optimizers import DPRGD, private_minimize, private_principal_eigenvector
-from riemdp.optimizers._minimize import replicate
 from riemdp.plots import poincare_disk
 from riemdp.privacy import Budget, gaussian, gaussian_noise_multiplier
 from riemdp.problems import hyperbolic_prediction, prediction_weights, principal_eigenvector
 
+from ._old import repeated
 from .data import Table, riemopt_ijcnn, riemopt_satimage
 from .han2024 import stated_true_epsilon
 from .panels import Panel, Series, panel_figure
@@ -87,17 +86,8 @@ def _eigenvector(context: Context, load: Any, stand_in: Any, words: str, other: 
 
     def descend(multiplier: float, steps: int, seed: int) -> np.ndarray:
         sigma = multiplier * 2 * norm**2 / n
-        found, _ = replicate(
-            problem,
-            Z,
-            start,
-            DPRGD(steps, 0.9),
-            noise_std=sigma,
-            ledger=Unbounded(),
-            repetitions=runs,
-            rng=seed,
-        )
-        return risk(found)
+        method = DPRGD(steps, 0.9)
+        return risk(repeated(problem, Z, start, method, noise_std=sigma, runs=runs, rng=seed))
 
     for i, eps in enumerate(epsilons):
         steps, seed, budget = (
@@ -319,17 +309,9 @@ def _prediction(seed: int, runs: int, download: bool) -> dict[str, Any]:
     found: dict[str, np.ndarray] = {}
     for i, (name, (optimizer, noise)) in enumerate(settings.items()):
         begin = start if name.startswith("noise") else origin
-        points, _ = replicate(
-            problem,
-            data,
-            begin,
-            optimizer,
-            noise_std=noise,
-            ledger=Unbounded(),
-            repetitions=runs,
-            rng=seed + i,
+        found[name] = repeated(
+            problem, data, begin, optimizer, noise_std=noise, runs=runs, rng=seed + i
         )
-        found[name] = np.asarray(points)
     curve = [(row.step, float(m.dist(target, row.value))) for row in exact.history]
     return {
         "manifold": m,

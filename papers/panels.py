@@ -13,8 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from riemdp._errors import InvalidArgument, one_of
-from riemdp.plots._style import COLOURS, DASHES, MARKERS, styled
+from riemdp import InvalidArgument
+from riemdp.plots import COLOURS, MARKERS, styled
+
+from .checks import one_of
+
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1.2, 1.5)),
+    (0, (6, 2, 1.2, 2)),
+    (0, (3, 1.5)),
+    (0, (8, 3)),
+)
 
 
 @dataclass(frozen=True)

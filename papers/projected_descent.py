@@ -16,11 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from riemdp import Budget, Guarantee, gaussian, gaussian_noise_multiplier
+from riemdp import Ball, Budget, Euclidean, Guarantee, gaussian, gaussian_noise_multiplier
 from riemdp.optimizers import DPRGD, plan_optimizer
 from riemdp.problems import principal_eigenvector
 from riemdp.randomness import noise_source
-from riemdp.statistics._second_moment import of_rows
 
 
 def projected_descent(
@@ -45,7 +44,7 @@ def projected_descent(
         rng: A seed: reproducible, and not private.
     """
     n, d = np.shape(data)
-    rows = jnp.asarray(of_rows(d, n, row_norm).prepare(data).points)
+    rows = Ball(np.zeros(d), row_norm).clamp(Euclidean(d), jnp.asarray(data, dtype=float))
     problem = principal_eigenvector(d, row_norm=row_norm)
     rates = plan_optimizer(problem, n, DPRGD(steps, learning_rate), budget).rates
     multiplier = gaussian_noise_multiplier(budget, len(rates))

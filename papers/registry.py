@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from riemdp import __version__
-from riemdp._errors import invalid
+
+from .checks import invalid
 
 PAPERS = {
     "reimherr2021": (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from riemdp._errors import NotPrivateWarning
+from riemdp import NotPrivateWarning
 
 from .panels import Series
 from .summaries import share_below

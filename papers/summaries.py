@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from riemdp._errors import DataUnavailable
+from riemdp import DataUnavailable
 
 from .data import mammals_embedding, trained_mammals
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import riemdp
+from tests.public import PACKAGES
 
 PACKAGE = Path(riemdp.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -640,7 +641,7 @@ def test_the_table_of_packages_is_read():
         < order.index("optimizers")
         < order.index("releases")
     )
-    assert set(riemdp._PACKAGES) <= set(order)
+    assert set(PACKAGES) <= set(order)
 
 
 def test_what_draws_noise_is_read_off_the_source():
@@ -666,7 +667,7 @@ def test_no_listed_place_has_stopped_to_charge(sources):
 def test_no_public_function_takes_what_has_been_paid():
     """No public parameter switches a charge off, or changes for whom it is."""
     seen = 0
-    for package, names in riemdp._PACKAGES.items():
+    for package, names in PACKAGES.items():
         for name in names:
             thing = getattr(riemdp, name)
             members = [thing]

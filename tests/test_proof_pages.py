@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator
 
 import riemdp
 from riemdp.mechanisms import AbstractMechanism
-from riemdp.optimizers._plan import AbstractOptimizer
+from riemdp.optimizers import AbstractOptimizer
+from tests.public import PACKAGES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "proofs").glob("*.md"))
@@ -35,7 +36,7 @@ _LEMMA = re.compile(r"\*\*Lemma (\d+)\b")
 # ------------------------------------------------------------------------ what states a guarantee
 def public_things() -> Iterator[tuple[str, Any]]:
     """Public classes with their public methods, and public functions, of all packages."""
-    for package in riemdp._PACKAGES:
+    for package in PACKAGES:
         module = importlib.import_module(f"riemdp.{package}")
         for name in module.__all__:
             thing = getattr(module, name)

@@ -24,7 +24,7 @@ import numpy as np
 import riemdp
 from riemdp import NoiseSource, Release
 from riemdp.privacy import charge
-from riemdp.privacy._permit import Permit
+from tests.seam import Accounts
 
 PACKAGE = Path(riemdp.__file__).parent
 DEPTH = 5  # how far into fields, lists and dictionaries it looks
@@ -90,7 +90,7 @@ class Tracer:
         for thing in things(given):
             if isinstance(thing, NoiseSource):
                 self._note(frame.f_code, "noise")
-            elif isinstance(thing, Permit):
+            elif isinstance(thing, Accounts.Permit):
                 self._note(frame.f_code, "permit")
             elif self._derived(thing, holder is not None and holder[1]):
                 inside = True
@@ -138,7 +138,7 @@ def things(thing: Any, depth: int = DEPTH) -> Iterator[Any]:
         elif isinstance(thing, np.ndarray) and thing.ndim:
             yield from things(list(thing.ravel()), depth)
         return
-    if isinstance(thing, NoiseSource | Permit):
+    if isinstance(thing, NoiseSource | Accounts.Permit):
         yield thing
         return
     if depth == 0 or isinstance(thing, Release | str | bytes | int | float | None):

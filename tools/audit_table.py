@@ -23,6 +23,7 @@ from unittest import mock
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import riemdp
 from riemdp import Budget
@@ -35,16 +36,12 @@ from riemdp.audit import (
     audit_optimizer_in_one_run,
 )
 from riemdp.domains import Domain, Frame
-from riemdp.estimators import _pga
 from riemdp.federated import local_update
-from riemdp.federated._secure_sum import Keys, Question, Roster, masked, total
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._discriminant import LabelledSums
-from riemdp.mechanisms._lattice import on_grid
-from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
 from riemdp.randomness import NoiseSource
 from riemdp.statistics import ClippingExcess
-from riemdp.statistics._membership import Membership
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.seam import Masks, Noise, Searches, Sums, original, plant
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
 BUDGET = Budget(EPSILON, 1e-5)
@@ -483,29 +480,31 @@ def _sum_over_sites(who: str, *, forgetful: int = 0, bare: bool = False) -> Audi
     """
     line, names = riemdp.Euclidean(1), ("a", "b", "c")
     domain = riemdp.AdaptiveBall(outer=riemdp.Ball(np.zeros(1), 100.0)).on(line)
-    noise = NoiseOfSites(BUDGET, len(names), 1)
-    ask = Ask("tangents", 1.0, np.zeros(1), 1.0)
+    noise = Searches.NoiseOfSites(BUDGET, len(names), 1)
+    ask = Searches.Ask("tangents", 1.0, np.zeros(1), 1.0)
     plan = noise.shared(ask, 1)
-    keys = {name: Keys.new(name) for name in names}
+    keys = {name: Masks.Keys.new(name) for name in names}
     agreed = {name: key.long_term for name, key in keys.items()}
-    roster = Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=noise.least)
+    roster = Masks.Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=noise.least)
     numbers = itertools.count()
 
     @functools.cache
     def exact(first: float) -> np.ndarray:
         records = np.array([[first], [0.0]])
-        return SearchSite(domain, records, noise, riemdp.noise_source(0))._exact(ask)
+        return Searches.SearchSite(domain, records, noise, riemdp.noise_source(0))._exact(ask)
 
     def release(x: Any, rng: Any) -> Any:
-        question = Question("ab" * 32, next(numbers), roster, b"")
+        question = Masks.Question("ab" * 32, next(numbers), roster, b"")
         silent = {"c"} if who == "the server and one site" else set()
         silent |= set(("b", "a")[:forgetful])
         words = {}
         for name in names:
             values = exact(float(x[0])) if name == "a" else np.zeros(1)
             steps = plan.integers(values) if name in silent else noise.noisy(values, ask, rng)
-            words[name] = steps.view(np.uint64) if bare else masked(steps, keys[name], question)
-        seen = total([words["a"]] if who == "an outsider sees the words" else words.values())
+            words[name] = (
+                steps.view(np.uint64) if bare else Masks.masked(steps, keys[name], question)
+            )
+        seen = Masks.total([words["a"]] if who == "an outsider sees the words" else words.values())
         value = np.ldexp(seen.astype(np.float64), plan.exponent)
         return SimpleNamespace(value=value, guarantee=noise.guarantee, mechanism="sum over sites")
 
@@ -553,7 +552,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     yield title, _through(own_radius, 1e-12 * far, 1e-6 * far), 1_000
 
     def cheap(x: Any, rng: Any) -> Any:
-        with mock.patch.object(LabelledSums, "sensitivity", 0.25):
+        with mock.patch.object(Sums.LabelledSums, "sensitivity", 0.25):
             return _classifier(x, rng)
 
     title = "PrivateTSClassifier, its sums are taken to change by an eighth"
@@ -570,12 +569,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     along[0, 0] = across[0, 1] = 1e6
 
     def about_their_mean(x: Any, rng: Any) -> Any:
-        honest = _pga.private_tangent_covariance
+        honest = original("covariance of a PGA")
 
         def covariance(space: Any, X: Any, ball: Any, *rest: Any, **more: Any) -> Any:
             return honest(space, X, riemdp.Ball(np.mean(X, axis=0), ball.radius), *rest, **more)
 
-        with mock.patch.object(_pga, "private_tangent_covariance", covariance):
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch, "covariance of a PGA", covariance)
             return _geodesics(x, rng, of_mean=0.0)
 
     title = "PrivatePGA, the covariance is about the mean of the records"
@@ -584,13 +584,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     estimators = {title: attacked for title, *attacked in _estimators_of_people()}
     fit, there, here = estimators["PrivateMDM"]
 
-    honest = Membership.means
+    honest = Sums.Membership.means
 
     def every_matrix(x: Any, rng: Any) -> Any:
-        def sums(members: Membership, rows: Any) -> Any:
+        def sums(members: Sums.Membership, rows: Any) -> Any:
             return (honest(members, rows).T * members.counts).T
 
-        with mock.patch.object(Membership, "means", sums):
+        with mock.patch.object(Sums.Membership, "means", sums):
             return fit(x, rng)
 
     title = "PrivateMDM, groups, every matrix counts as a person"
@@ -599,7 +599,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     _, one, other = estimators["PrivatePCA"]
 
     def every_row(x: Any, rng: Any) -> Any:
-        with mock.patch.object(Membership, "shares", 1.0 + 0.0 * WHO):
+        with mock.patch.object(Sums.Membership, "shares", 1.0 + 0.0 * WHO):
             return _components(x, rng)
 
     title = "PrivatePCA, groups, every row counts as a person"
@@ -612,9 +612,9 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
         with mock.patch.object(
-            BudgetedNoise,
+            Searches.BudgetedNoise,
             "scale",
-            lambda self, sensitivity, share, dim: on_grid(0.1, sensitivity, dim),
+            lambda self, sensitivity, share, dim: Noise.on_grid(0.1, sensitivity, dim),
         ):
             return riemdp.private_frechet_mean(line, x, search, BUDGET, rng=rng)
 

@@ -19,10 +19,8 @@ import jax
 import numpy as np
 
 import riemdp as R
-from riemdp.mechanisms import TangentMeanNoise
-from riemdp.mechanisms._extrinsic import ambient_mean
+from riemdp.mechanisms import BASELINES, TangentMeanNoise
 from riemdp.mechanisms._for_mean import MeanFacts
-from riemdp.releases._choices import build
 
 INTRINSIC = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
 EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
@@ -91,7 +89,7 @@ class Data:
         records = ball.clamp(manifold, manifold.exp(manifold.origin, v))
         self.records = records
         self.truth = R.frechet_mean(manifold, records).value
-        self.ambient = ambient_mean(manifold, records)
+        self.ambient = np.mean(records, axis=0)
 
     def bias(self) -> float:
         return float(self.manifold.dist(self.truth, self.manifold.project(self.ambient)))
@@ -100,9 +98,8 @@ class Data:
         """Root mean squared error of a baseline, as released and after moving the release into the
         ball.
         """
-        built = build(
-            mechanism, MeanFacts(self.manifold, self.ball, self.n, budget, tolerance=1e-10)
-        )
+        facts = MeanFacts(self.manifold, self.ball, self.n, budget, tolerance=1e-10)
+        built = {kind.name: kind for kind in BASELINES}[mechanism].for_mean(facts)
         out = np.stack(
             [np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)]
         )

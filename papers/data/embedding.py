@@ -16,10 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from riemdp._errors import integer, invalid, real
-from riemdp._files import staged
 from riemdp.manifolds import Lorentz
 
+from ..checks import integer, invalid, written_whole
 from .files import cache_folder
 from .graphs import laplacian_eigenmap, wordnet_mammals
 from .records import Graph
@@ -81,7 +80,9 @@ def poincare_embedding(
     Kiela (2017, 2018).
     """
     epochs, dimension = integer("epochs", epochs), integer("dimension", dimension, at_least=2)
-    rate, seed = real("rate", rate, above=0.0), integer("seed", seed, at_least=0)
+    seed = integer("seed", seed, at_least=0)
+    if not 0.0 < rate < math.inf:
+        raise invalid("rate", rate, "give a positive number")
     edges = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
     if len(edges) == 0:
         raise invalid("graph", repr(graph), "it needs an edge between two different nodes")
@@ -202,7 +203,7 @@ def _keep(path: Path, points: np.ndarray) -> None:
     """Write whole or not at all; a cache that cannot be written to is no reason to fail."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with staged(path) as (part,):
+        with written_whole(path) as part:
             np.save(part, points)
     except OSError:
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from riemdp._errors import DataUnavailable
+from riemdp import DataUnavailable
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import hashlib
 import numpy as np
 from scipy.linalg import eigh
 
-from riemdp._errors import integer, invalid
-
+from ..checks import integer, invalid
 from .files import PublicFile, find, unreadable
 from .records import Graph
 

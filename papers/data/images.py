@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from riemdp._errors import one_of
 from riemdp.datasets import Images
 
+from ..checks import one_of
 from .files import PublicFile, find, unreadable
 
 _SPLITS = ("train", "test", "all")

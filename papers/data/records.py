@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from riemdp._errors import invalid
+from ..checks import invalid
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.io import loadmat
 from sklearn.datasets import load_svmlight_file
 
-from riemdp._errors import integer
-
+from ..checks import integer
 from .files import PublicFile, find, unreadable
 from .records import Covariances, Ratings, Table
 

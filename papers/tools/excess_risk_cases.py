@@ -34,17 +34,12 @@ from riemdp import (
     private_minimize,
     problems,
 )
-from riemdp.manifolds._spectral import pack, unpack
-from riemdp.mechanisms._extrinsic import ambient_mean
+from riemdp.mechanisms import BASELINES, FOR_MEANS
 from riemdp.mechanisms._for_mean import MeanFacts
-from riemdp.mechanisms._lattice import added, on_grid
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._eigenvector import _public_start, choose_method
 from riemdp.privacy import gaussian_noise_multiplier
-from riemdp.releases._choices import COMPARED, EXTRINSIC, build
 from riemdp.statistics import FrechetMean
-from riemdp.statistics._query import mean_in_ball
-from riemdp.statistics._second_moment import second_moment_sensitivity
 
 from .. import data
 
@@ -53,6 +48,8 @@ Run = Callable[
 ]  # (points of all seeds, the guarantee of one run)
 
 _MOVED = ("wrapped-gaussian", "wrapped-laplace")  # others are in the ball, or never moved into it
+KINDS = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}
+EXTRINSIC = tuple(kind.name for kind in BASELINES)
 DEFAULTS = "public defaults, batch n/5"  # those of the methods that take batches
 
 
@@ -258,16 +255,17 @@ def input_perturbation(n: int, covariance: np.ndarray) -> Run:
     alone computed.
     """
     d = len(covariance)
+    space, identity = R.SPDAffineInvariant(d), np.eye(d)  # whose coordinates there are an isometry
 
     def run(budget, seeds):
-        multiplier = gaussian_noise_multiplier(budget)
-        y = np.asarray(pack(jnp.asarray(covariance)))
-        sigma = on_grid(multiplier, second_moment_sensitivity(1.0, n), y.size)
+        y = np.asarray(space.to_coordinates(identity, covariance))
+        flat, sensitivity = R.Euclidean(y.size), math.sqrt(2.0) / n
+        noise = R.TangentGaussian(flat, flat.origin, sensitivity=sensitivity, budget=budget)
         points = []
         for s in seeds:
-            noisy = np.asarray(unpack(jnp.asarray(added(y, sigma, noise_source(s))), d))
+            noisy = np.asarray(space.from_coordinates(identity, noise.release(y, s).value))
             points.append(scipy.linalg.eigh(noisy, subset_by_index=(d - 1, d - 1))[1][:, 0])
-        return np.stack(points), gaussian(multiplier)
+        return np.stack(points), noise.guarantee
 
     return run
 
@@ -521,11 +519,12 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
     """
 
     def run(budget, seeds):
-        value = ambient_mean(manifold, x) if mechanism in EXTRINSIC else mean()
+        value = np.mean(x, axis=0) if mechanism in EXTRINSIC else mean()
         gradient = (
             R.mechanisms.MeanGradient(manifold, x, None) if mechanism == "k-norm-gradient" else None
         )
-        built = build(mechanism, MeanFacts(manifold, ball, len(x), budget, gradient=gradient))
+        facts = MeanFacts(manifold, ball, len(x), budget, gradient=gradient)
+        built = KINDS[mechanism].for_mean(facts)
         releases = [built.release(value, s) for s in seeds]
         return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee
 
@@ -561,10 +560,8 @@ def clamped_release(manifold: Any, x: Any, ball: Any) -> Run:
     less noise and some bias.
     """
     clamped = ball.clamp(manifold, x)
-    domain = ball.on(manifold)
-    tolerance = FrechetMean(domain, len(x)).tolerance
-    assert tolerance is not None
-    found = functools.cache(lambda: mean_in_ball(domain, clamped, None, tolerance))
+    query = FrechetMean(ball.on(manifold), len(x))
+    found = functools.cache(lambda: query.value(query.prepare(clamped)))
     return released(manifold, clamped, ball, found, "wrapped-gaussian")
 
 
@@ -572,7 +569,7 @@ def mean_methods(
     manifold: Any, x: Any, ball: Any, problem: Any, mean: Any, default_seeds: int | None
 ) -> Iterator[Method]:
     n, r, start = len(x), float(ball.radius), ball.center
-    for name in (*COMPARED, *EXTRINSIC):
+    for name in KINDS:
         yield Method(
             name, "one-shot", (Setting("", released(manifold, x, ball, lambda: mean, name)),)
         )

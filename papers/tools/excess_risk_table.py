@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from riemdp import Budget, InvalidArgument
-from riemdp._files import staged
+
+from ..checks import written_whole
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 0.5, 1.0)
@@ -146,7 +147,7 @@ def keep(path: Path, row: dict[str, str]) -> None:
     """Put one row into the file (the one of the same name is replaced), whole or not at all."""
     rows = [r for r in read(path) if key(r) != key(row)] + [row]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with staged(path) as (part,), part.open("w", newline="") as file:
+    with written_whole(path) as part, part.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(FIELDS), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

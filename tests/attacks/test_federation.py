@@ -15,9 +15,9 @@ import pytest
 import riemdp
 from riemdp import DPRGD, Ball, InvalidArgument, PriRFed, RiemdpError, problems
 from riemdp.federated import local_update, run_in_process
-from riemdp.optimizers._recorder import StepTimer
 from tests.attacks.test_optimizers import RATE, aligned_pair
 from tests.attacks.tools import claimed_mu
+from tests.seam import original, over_flower, plant
 
 U = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / np.sqrt(2)
 
@@ -97,7 +97,7 @@ def test_fault_17_an_interrupt_inside_the_loop_of_an_agent_ends_the_run(monkeypa
     prirfed = PriRFed(
         problems.frechet_mean(line), DPRGD(3, 1e-3, 1.0), rounds=6, agents_per_round=1
     )
-    timed, calls = StepTimer.timed, []
+    timed, calls = original("time of a step"), []
 
     def pressed(self, *arguments):
         calls.append(1)
@@ -105,7 +105,7 @@ def test_fault_17_an_interrupt_inside_the_loop_of_an_agent_ends_the_run(monkeypa
             raise KeyboardInterrupt
         return timed(self, *arguments)
 
-    monkeypatch.setattr(StepTimer, "timed", pressed)
+    plant(monkeypatch, "time of a step", pressed)
     sites = [np.zeros((5, 2)), np.zeros((5, 2))]
     result = run_in_process(prirfed, sites, np.zeros(2), None, rng=1, noise_std=5.0)
     assert result.status == "interrupted"
@@ -130,7 +130,6 @@ def ask(tmp_path, monkeypatch):
     from flwr.supercore.task_identity import TaskIdentity
 
     from riemdp.federated import Site
-    from riemdp.federated.flower._messages import pack
 
     monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
@@ -151,7 +150,9 @@ def ask(tmp_path, monkeypatch):
         context = Context(
             run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=dict(terms)
         )
-        return app(Message(pack(CENTRE, round=number, agreement=signed), 1, kind), context)
+        return app(
+            Message(over_flower().pack(CENTRE, round=number, agreement=signed), 1, kind), context
+        )
 
     yield say
     for name in [m for m in sys.modules if m.split(".")[0] in ("hospitals", "prepare")]:

@@ -21,11 +21,11 @@ from riemdp import (
     private_minimize,
     problems,
 )
-from riemdp.federated import Coordinator, plan_federated, run_in_process
-from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.federated import Coordinator, Setup, plan_federated, run_in_process
 from riemdp.privacy import subsampled_gaussian
 from riemdp.randomness import noise_source
 from tests.attacks.test_optimizers import RATE, along, separation
+from tests.seam import Servers, plant
 
 UNIT = np.ones(7) / np.sqrt(7)
 ACROSS = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / np.sqrt(2)
@@ -88,7 +88,6 @@ def test_a_difference_is_clipped_where_it_is_used():
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
 def test_blocks_of_an_epoch_do_not_change_what_it_costs(variant, monkeypatch):
     """Only the first query of an EPOCH is free, however few steps a block of noise holds."""
-    from riemdp.optimizers import _driver
 
     optimizer = DPRSVRG(2, 12, 0.1, 1.0, batch_size=2, variant=variant, smoothness=2.0)
 
@@ -106,7 +105,7 @@ def test_blocks_of_an_epoch_do_not_change_what_it_costs(variant, monkeypatch):
         return run.guarantee.epsilon(1e-5), book.spent.epsilon(1e-5)
 
     whole = cost()
-    monkeypatch.setattr(_driver, "ENTRIES", 9)
+    plant(monkeypatch, "entries of a block", 9)
     assert cost() == pytest.approx(whole, rel=1e-3)
     assert whole[0] == pytest.approx(whole[1], rel=1e-3)
 
@@ -237,7 +236,7 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
     path = tmp_path / "state.npz"
     transport = _Dies(path)
     with pytest.raises(ConnectionError):
-        drive(setup, transport, noise_source(1), timing=Timing(), state=path)
+        Servers.drive(setup, transport, noise_source(1), timing=Servers.Timing(), state=path)
     assert transport.seen
     plan = plan_federated(prirfed, [10, 10], setup.budget)
     back = Coordinator(

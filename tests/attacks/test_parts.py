@@ -9,12 +9,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, Ledger, private_frechet_mean
-from riemdp.cli._exits import InputProblem
-from riemdp.cli._groups import read_groups
-from riemdp.domains import _sources, _stream
-from riemdp.domains._labels import admit_people
 from riemdp.mechanisms import TangentCovarianceNoise
-from riemdp.statistics import FrechetMean, _streamed_mean
+from riemdp.statistics import FrechetMean
+from tests.seam import Commands, Doors, plant
 
 SPACE, BALL, BUDGET = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 1.0), Budget(1.0, 1e-6)
 SPHERE = riemdp.Sphere(3)
@@ -88,12 +85,12 @@ def test_no_record_at_all_is_no_event(tmp_path):
 
 def test_private_weights_of_a_sample_are_no_event(tmp_path, monkeypatch):
     """Where all records of a sample had weight 0, a warning told so: one record decides that."""
-    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
-    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 200)
-    monkeypatch.setattr(_streamed_mean, "_FEW", 64)
+    plant(monkeypatch, "rows of a part", 256)
+    plant(monkeypatch, "records of a sample", 200)
+    plant(monkeypatch, "records that are few", 64)
     weights = np.ones(1000)
     for size in (64, 200):
-        for start, stop in _sources.spread_out(1000, size):
+        for start, stop in Doors.spread_out(1000, size):
             weights[start:stop] = 0.0
     X = np.tile(np.diag([1.5, 0.9]), (1000, 1, 1))
     with warnings.catch_warnings():
@@ -130,8 +127,8 @@ def test_a_ball_keeps_its_centre():
 def test_a_long_number_and_its_text_are_one_person(number):
     """Two labels of one person, one read as a float, made two people of half the sensitivity."""
     same = [number, str(number), f" {number}.0", str(number).encode(), np.int64(number)]
-    assert admit_people("groups", same, len(same))[1] == 1
-    assert admit_people("groups", [str(number), str(number - 1)], 2)[1] == 2
+    assert Doors.admit_people("groups", same, len(same))[1] == 1
+    assert Doors.admit_people("groups", [str(number), str(number - 1)], 2)[1] == 2
 
 
 @pytest.mark.parametrize("labels", [["a", "a", "b", "b"], ["1", "2", "2", "3"]])
@@ -139,7 +136,7 @@ def test_a_label_is_not_taken_for_the_name_of_the_column(tmp_path, labels):
     """With one label too many the first was dropped, and people got the records of others."""
     file = tmp_path / "groups.csv"
     file.write_text("\n".join(labels))
-    with pytest.raises(InputProblem, match="another length"):
-        read_groups(file, 3)
+    with pytest.raises(Commands.InputProblem, match="another length"):
+        Commands.read_groups(file, 3)
     file.write_text("\n".join(["person", *labels]))
-    assert read_groups(file, 4)[0] == labels
+    assert Commands.read_groups(file, 4)[0] == labels

@@ -9,9 +9,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget
-from riemdp.domains._door import admit_labels
 from riemdp.manifolds import real_embedding
 from riemdp.privacy import split_budget
+from tests.seam import Doors
 
 ODD = ("other", b"other", 2j, 0.5, float("nan"), None, 2**70, 10**400, object())
 
@@ -28,11 +28,11 @@ def test_fault_34_one_label_does_not_move_the_others_through_the_type_of_an_arra
     record without a class.
     """
     y = [classes[i % 2] for i in range(1, 40)]
-    alone = admit_labels("y", np.array(y, dtype=object), classes)
+    alone = Doors.admit_labels("y", np.array(y, dtype=object), classes)
     together = np.array([odd, *y])
     if together.dtype == object:
         together = np.array([odd, *y], dtype=object)
-    found = admit_labels("y", together, classes)
+    found = Doors.admit_labels("y", together, classes)
     assert np.array_equal(found[1:], alone)
     assert np.array_equal(alone, np.arange(1, 40) % 2)
 

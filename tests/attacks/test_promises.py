@@ -33,22 +33,18 @@ from riemdp import (
     Ledger,
     PriRFed,
     Problem,
-    _files,
-    _parallel,
     private_frechet_mean,
     private_minimize,
     problems,
 )
-from riemdp._errors import check_float64
-from riemdp._parallel import in_turn
 from riemdp.estimators import PrivateMDM, PrivatePCA
-from riemdp.federated import Coordinator, plan_federated, run_in_process
-from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.federated import Coordinator, Setup, plan_federated, run_in_process
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.privacy import gaussian, none, participation, pure, subsampled_gaussian
 from riemdp.randomness import noise_source
 from riemdp.statistics import AmbientMean, FrechetMean
 from tests.attacks.tools import claimed_mu, outcome, separation
+from tests.seam import Doors, Servers, plant
 
 LINE = riemdp.Euclidean(1)
 FAR = problems.frechet_mean(LINE)
@@ -413,7 +409,7 @@ def test_fault_42_no_moment_is_left_for_another_thread(monkeypatch):
 
     def switched_off_after():
         jax.config.update("jax_enable_x64", True)
-        check_float64()
+        Doors.check_float64()
         jax.config.update("jax_enable_x64", False)
 
     for place in ("_programs", "randomness._source", "privacy._ledger"):
@@ -822,11 +818,11 @@ def test_dropouts_end_a_run_early():
         now[0] += seconds
 
     setup = Setup(_federated(rounds=30), np.eye(4)[0], Budget(1.0, 1e-5), 10, min_agents=1)
-    server = drive(
+    server = Servers.drive(
         setup,
         _Alone(),
         noise_source(1),
-        timing=Timing(timeout=1.0, patience=0.0),
+        timing=Servers.Timing(timeout=1.0, patience=0.0),
         clock=lambda: now[0],
         pause=pause,
     )
@@ -843,9 +839,9 @@ def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
     of the process waited for it.
     """
     monkeypatch.setenv("NPROC", "2")
-    left = _parallel._turns()
-    monkeypatch.setattr(_parallel, "_left", lambda: left)
-    work = in_turn(lambda: len("ab"))
+    left = Doors.turns()
+    plant(monkeypatch, "turns", lambda: left)
+    work = Doors.in_turn(lambda: len("ab"))
     looks = 0
 
     def interrupted(frame, event, argument):
@@ -866,7 +862,7 @@ def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
         finally:
             sys.setprofile(None)
         assert left.qsize() == 1, places
-        assert not getattr(_parallel._here, "has_turn", False)
+        assert not getattr(Doors.here, "has_turn", False)
     assert ends.count(None) > 5
     assert ends[-1] == 2
 
@@ -878,13 +874,13 @@ def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_o
     a turn and its note waited without end for the turn that its own thread held.
     """
     monkeypatch.setenv("NPROC", "2")
-    turns = _parallel._turns()
+    turns = Doors.turns()
 
     class Left:  # says that nothing is left, where a thread would wait
         get, put = functools.partial(turns.get, False), turns.put
 
-    monkeypatch.setattr(_parallel, "_left", lambda: Left)
-    work, handled = in_turn(lambda: len("ab")), []
+    plant(monkeypatch, "turns", lambda: Left)
+    work, handled = Doors.in_turn(lambda: len("ab")), []
 
     def handler(frame, event, argument):
         if event in ("call", "c_return"):
@@ -967,12 +963,12 @@ def test_fault_51_a_child_does_not_keep_the_lock_of_a_ledger(tmp_path, killed):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="locks are not shared")
 def test_fault_51_a_lock_ends_although_a_child_that_is_not_known_has_its_file_open(tmp_path):
     """A child that was forked by a library, or just before the lock was taken, closes nothing."""
-    with _files.locked(tmp_path / "ledger.json"):
-        (handle,) = (one for one in _files._held if not one.closed)
+    with Doors.locked(tmp_path / "ledger.json"):
+        (handle,) = (one for one in Doors.held if not one.closed)
         other = os.dup(handle.fileno())
     try:
         done = threading.Thread(
-            target=lambda: _files.locked(tmp_path / "ledger.json").__enter__(), daemon=True
+            target=lambda: Doors.locked(tmp_path / "ledger.json").__enter__(), daemon=True
         )
         done.start()
         done.join(30.0)
@@ -995,11 +991,11 @@ def test_fault_51_no_child_is_forked_between_the_opening_of_a_lock_and_its_entry
         time.sleep(0.5)  # the fork comes now
         return handle
 
-    monkeypatch.setattr(_files, "open", slow, raising=False)
+    plant(monkeypatch, "opening of a lock", slow)
     ends = threading.Event()
 
     def hold():
-        with _files.locked(tmp_path / "ledger.json"):
+        with Doors.locked(tmp_path / "ledger.json"):
             ends.wait(60.0)
 
     holder = threading.Thread(target=hold, daemon=True)

@@ -26,6 +26,7 @@ from riemdp.estimators import PrivateMDM, PrivatePCA
 from riemdp.mechanisms import TangentGaussian, WrappedGaussian, WrappedLaplace
 from tests.attacks.tools import outcome, separation
 from tests.programs import compiled_apart
+from tests.seam import Gradients
 
 BUDGET = Budget(1.0, 1e-6)
 SPD = SPDAffineInvariant(2)
@@ -192,9 +193,8 @@ def test_fault_27_a_tiny_clip_norm_clips_or_is_refused(clip, far):
 
 def test_fault_27_a_clip_norm_that_falls_during_a_run_is_no_exception():
     """DP-RSVRG clips at a share of a distance that may be as small as it likes."""
-    from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient
 
-    gradient = NoisyGradient(1.0, 1.0, 1.0, Batches(4, 4, "full"))
+    gradient = Gradients.NoisyGradient(1.0, 1.0, 1.0, Gradients.Batches(4, 4, "full"))
     norms = jax.numpy.array([0.0, 1e-160, 1.0, np.inf])
     assert np.array_equal(gradient.weights(norms, 1e-170), np.zeros(4))
     assert np.array_equal(gradient.weights(norms, 0.5), [1.0, 1.0, 0.5, 0.0])

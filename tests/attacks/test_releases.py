@@ -24,14 +24,11 @@ from riemdp import (
     WrappedGaussian,
     private_frechet_mean,
 )
-from riemdp.domains._sources import Held
-from riemdp.domains._stream import Stream
-from riemdp.mechanisms._knorm import MeanGradient
+from riemdp.mechanisms import MeanGradient
 from riemdp.randomness import noise_source
-from riemdp.sampling._far import View
-from riemdp.sampling._laplace import draw
 from tests.attacks.tools import outcome, refuted
 from tests.programs import compiled_apart
+from tests.seam import Doors, Means, original
 from tests.statistical import ALPHA
 
 
@@ -1436,7 +1433,9 @@ def test_fault_62_equal_records_make_no_error(space, radius, scale, at):
 def _norms_beside_distances(space, radius, scale, at, in_parts=False):
     """The worst difference in scales, over proposals, and how far they lie."""
     records = _equal_records(space, at)
-    gradient = MeanGradient(space, Stream(Held([records]), np.asarray, 32) if in_parts else records)
+    gradient = MeanGradient(
+        space, Doors.Stream(Doors.Held([records]), np.asarray, 32) if in_parts else records
+    )
     made = riemdp.KNormGradient(
         space,
         objective_gradient=gradient,
@@ -1463,7 +1462,7 @@ def test_the_gradient_of_equal_records_is_the_distance_however_far(
 @pytest.fixture
 def rounded_norms(monkeypatch):
     """Norms of tangent vectors, which lose their digits far out, as before."""
-    near = riemdp.Lorentz._log_coordinates
+    near = original("coordinates on a hyperboloid")
     monkeypatch.setattr(riemdp.Lorentz, "_log_coordinates_from_afar", near)
     with compiled_apart():
         yield
@@ -1585,12 +1584,12 @@ def test_the_last_bits_at_the_edge_do_not_tell_how_a_draw_was_worked_out(radius)
     """
     space, center = riemdp.Lorentz(2), np.array([1.0, 0.0])
     ball = Ball(center, radius)
-    domain, view = ball.on(space), View(center, radius)
+    domain, view = ball.on(space), Means.View(center, radius)
     near = (15.0 - radius) / 2 - 0.5
     seen = []
     for seed, t in enumerate((near, near + 1.0)):
         value = np.array([np.cosh(t), np.sinh(t)])
-        drawn = draw(space, value, 30.0, 100_000, riemdp.noise_source(seed), view=view)
+        drawn = Means.draw(space, value, 30.0, 100_000, riemdp.noise_source(seed), view=view)
         x = np.asarray(domain.clamp(np.asarray(drawn)))[:, 1]
         seen.append(collections.Counter(x[x < -np.sinh(radius - 1e-4)].tolist()))
     first, second = seen

@@ -18,8 +18,7 @@ import pytest
 
 from riemdp import Budget, InvalidArgument, Ledger, PrivatePCA
 from riemdp.optimizers import private_principal_eigenvector
-from riemdp.statistics._membership import Membership
-from riemdp.statistics._second_moment import of_rows
+from tests.seam import Sums
 
 N, D, PLACE = 90, 4, 7
 BUDGET = Budget(30.0, 1e-3)
@@ -126,13 +125,13 @@ def test_fault_64_no_pair_of_rows_moves_the_second_moment_by_more_than_is_stated
         rest = np.full((n - 1, d), row_norm / 3)
         patterns = [*np.eye(d), np.ones(d), np.arange(d) - 1.0]
         rows = [size * pattern for size in sizes for pattern in patterns]
-        query = of_rows(d, n, row_norm)
+        query = Sums.of_rows(d, n, row_norm)
         found = [query.value(query.prepare(np.vstack([rest, row]))) for row in rows]
         moved = np.linalg.norm(np.array(found)[:, None] - np.array(found), axis=-1).max()
         assert moved <= query.sensitivity
         worst = max(worst, moved / query.sensitivity)
-        people = of_rows(d, n, row_norm, people=True)
-        whose = Membership([*range(n - 1), *[n] * 3], n + 2)
+        people = Sums.of_rows(d, n, row_norm, people=True)
+        whose = Sums.Membership([*range(n - 1), *[n] * 3], n + 2)
         found = [
             people.value(people.prepare(np.vstack([rest, *own]), whose)) for own in persons(rows)
         ]

@@ -15,14 +15,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, InvalidArgument, private_frechet_mean
-from riemdp.domains._labels import admit_people
-from riemdp.domains._sources import watched
-from riemdp.optimizers._adaptive_clip import AdaptingGradient, AdaptiveClip
-from riemdp.optimizers._noisy_gradient import Batches
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, pure
-from riemdp.statistics import _people
-from riemdp.statistics._people import people
 from tests.programs import compiled_apart
+from tests.seam import Doors, Gradients, Sums, original, plant
 
 # ------------------------------------------------------------------------- 71: a deleted lock file
 # Spends the whole budget, and stops before the k-th call of the operating system until it is told.
@@ -186,7 +181,7 @@ def test_fault_73_a_file_that_is_written_meanwhile_is_refused(tmp_path: Path) ->
     ledger = Ledger(Budget(5.0, 1e-5))
     ball = Ball(CENTER, 1.0)
     with (
-        watched(written),
+        Doors.watched(written),
         pytest.raises(InvalidArgument, match="`X` differs at each read"),
     ):
         private_frechet_mean(SPACE, held, ball, Budget(1.0, 1e-6), tolerance=1e-10, ledger=ledger)
@@ -217,7 +212,7 @@ def _compiled(X: np.ndarray, groups: np.ndarray) -> int:
     try:
         space = riemdp.Euclidean(2)
         with compiled_apart():
-            people(space, X, groups, domain=Ball(space.origin, 0.6).on(space))
+            Sums.people(space, X, groups, domain=Ball(space.origin, 0.6).on(space))
     finally:
         jax.monitoring.unregister_event_duration_listener(count)
     return made[0]
@@ -238,16 +233,18 @@ def test_fault_72_what_is_compiled_tells_nobodys_number_of_records() -> None:
 def test_fault_72_a_person_with_many_records_takes_memory_for_these() -> None:
     """Before: a person with 65 537 records took the memory of 262 144, several times."""
     sizes: list[int] = []
-    real = _people._logs
+    real = original("distances of people")
 
     def seen(*given: object) -> object:
         sizes.append(sum(leaf.size for leaf in jax.tree.leaves(given[1:])))
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_people, "_logs", seen)
+        plant(patch, "distances of people", seen)
         for n in (3, 3000):
-            people(riemdp.Euclidean(2), np.random.default_rng(0).normal(size=(n, 2)), np.zeros(n))
+            Sums.people(
+                riemdp.Euclidean(2), np.random.default_rng(0).normal(size=(n, 2)), np.zeros(n)
+            )
     assert len(set(sizes)) == 1
 
 
@@ -262,20 +259,22 @@ def test_fault_74_a_masked_label_is_missing() -> None:
                 riemdp.Euclidean(2), X, ball, Budget(1.0), groups=groups, ledger=ledger
             )
     assert ledger.charges == 0
-    assert admit_people("groups", np.ma.MaskedArray([5, 5, 6]), 3)[1] == 2
+    assert Doors.admit_people("groups", np.ma.MaskedArray([5, 5, 6]), 3)[1] == 2
 
 
 def test_fault_74_a_name_in_two_forms_of_unicode_is_one_person() -> None:
     """Before: two people, of whom neither half was protected."""
     names = ["Zo\u00eb", "Zoe\u0308", "Zoe"]
-    assert admit_people("groups", names, 3)[1] == 2
-    assert admit_people("groups", np.array(names), 3)[1] == 2
+    assert Doors.admit_people("groups", names, 3)[1] == 2
+    assert Doors.admit_people("groups", np.array(names), 3)[1] == 2
 
 
 def test_fault_74_an_adapting_gradient_divides_by_one_number() -> None:
     """The mean was divided by the expected size of a batch, and its sensitivity by another."""
-    batches = Batches(population=100, size=40, sampling="allocation", epoch=4)
-    step = AdaptingGradient.adapting(AdaptiveClip(5, 3.0, 0.5, 10, 0.5, (0.1, 0.1)), batches, 1.0)
+    batches = Gradients.Batches(population=100, size=40, sampling="allocation", epoch=4)
+    step = Gradients.AdaptingGradient.adapting(
+        Gradients.AdaptiveClip(5, 3.0, 0.5, 10, 0.5, (0.1, 0.1)), batches, 1.0
+    )
     assert step.sensitivity == batches.clips * step.adaptive.norm / batches.divisor
     assert step.sigma == pytest.approx(step.sensitivity)
 

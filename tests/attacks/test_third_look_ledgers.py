@@ -30,11 +30,10 @@ from sklearn.pipeline import make_pipeline
 
 import riemdp
 from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
-from riemdp.domains._door import admit_labels
-from riemdp.domains._labels import public_classes
 from riemdp.privacy import charge, gaussian, pure, subsampled_gaussian
 from tests.attacks import workers
 from tests.attacks.workers import own_charge
+from tests.seam import Doors
 
 WHOLE = Budget(50.0, 1e-4)
 ROWS = np.random.default_rng(0).normal(size=(24, 3))
@@ -625,6 +624,6 @@ def test_a_public_name_in_two_forms_of_unicode_is_refused(where: str) -> None:
 @pytest.mark.parametrize("form", [0, 1])
 def test_a_private_label_is_the_class_that_it_says_in_either_form(form: int) -> None:
     labels = [*NAMES, *[name.encode() for name in NAMES], "Zurich"]
-    found = admit_labels("y", labels, ["Bern", NAMES[form]])
+    found = Doors.admit_labels("y", labels, ["Bern", NAMES[form]])
     assert found.tolist() == [1, 1, 1, 1, -1]
-    assert public_classes("y", [NAMES[form], "Bern"]).tolist() == ["Bern", NAMES[form]]
+    assert Doors.public_classes("y", [NAMES[form], "Bern"]).tolist() == ["Bern", NAMES[form]]

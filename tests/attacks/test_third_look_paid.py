@@ -15,7 +15,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, Ledger
-from riemdp.releases._population import mean_with_dispersion
+from tests.seam import Means
 
 RNG = np.random.default_rng(0)
 PLANE = riemdp.Euclidean(2)
@@ -42,7 +42,7 @@ def geodesics() -> Any:
 
 
 def dispersed() -> Any:
-    return mean_with_dispersion(PLANE, X, PUBLIC, BUDGET, n=60, share=0.2)
+    return Means.mean_with_dispersion(PLANE, X, PUBLIC, BUDGET, n=60, share=0.2)
 
 
 def federated() -> Any:

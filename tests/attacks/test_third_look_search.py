@@ -17,16 +17,8 @@ from scipy.stats import norm
 
 import riemdp
 from riemdp import AdaptiveBall, Budget, RiemdpWarning
-from riemdp.domains._door import admit_in_parts
 from riemdp.mechanisms import AdaptiveMean
-from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._search_people import SearchPeople
-from riemdp.mechanisms._search_plan import GaussianNoise, PureNoise, plan_search, plan_short_search
-from riemdp.mechanisms._search_records import SearchRecords
-from riemdp.mechanisms._second_moment import AdaptiveSecondMoment
-from riemdp.mechanisms._streamed_search import StreamedRecords
-from riemdp.statistics._membership import Membership
+from tests.seam import Doors, Searches, Sums
 
 N = 1000
 BUDGET = Budget(2.0, 1e-6)
@@ -114,10 +106,10 @@ def test_no_record_is_worth_a_warning_where_all_are_valid():
 
 # ------------------------------------------------------------------------------------- the counts
 def searches(space, X, groups=None):
-    noise, domain = BudgetedNoise(BUDGET), AdaptiveBall().on(space)
+    noise, domain = Searches.BudgetedNoise(BUDGET), AdaptiveBall().on(space)
     if groups is not None:
-        return SearchPeople(domain, X, Membership(groups, len(X)), noise, Silent())  # type: ignore
-    return SearchRecords(domain, X, noise, Silent())  # type: ignore[arg-type]
+        return Searches.SearchPeople(domain, X, Sums.Membership(groups, len(X)), noise, Silent())  # type: ignore
+    return Searches.SearchRecords(domain, X, noise, Silent())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", BAD)
@@ -166,9 +158,9 @@ def test_the_validity_of_one_record_or_person_moves_a_count_by_at_most_one(space
 def test_records_in_parts_have_the_same_counts(space, tmp_path):
     X = spoiled(records(space, 500), 0.3)
     np.save(tmp_path / "x.npy", X)
-    streamed, _ = admit_in_parts(space, "X", np.load(tmp_path / "x.npy", mmap_mode="r"))
-    noise, domain = BudgetedNoise(BUDGET), AdaptiveBall().on(space)
-    in_parts = StreamedRecords(domain, streamed, noise, Silent())  # type: ignore[arg-type]
+    streamed, _ = Doors.admit_in_parts(space, "X", np.load(tmp_path / "x.npy", mmap_mode="r"))
+    noise, domain = Searches.BudgetedNoise(BUDGET), AdaptiveBall().on(space)
+    in_parts = Searches.StreamedRecords(domain, streamed, noise, Silent())  # type: ignore[arg-type]
     whole = searches(space, X)
     for answers in (in_parts, whole):
         assert answers.valid(0.1) == 350.0
@@ -229,13 +221,15 @@ def test_all_answers_of_the_longest_search_and_the_release_cost_the_budget():
             self.spent += share
             return rng.uniform() < 0.5
 
-    for noise in (GaussianNoise(0.2), PureNoise(2.0)):
+    for noise in (Searches.GaussianNoise(0.2), Searches.PureNoise(2.0)):
         for scales in (0, 1):
-            plan = plan_search(noise, 1000, 6, scales=scales, largest=1.0, smallest=2.0**-15)
+            plan = Searches.plan_search(
+                noise, 1000, 6, scales=scales, largest=1.0, smallest=2.0**-15
+            )
             plan.check()
             for _ in range(100):
                 answers = Arbitrary()
-                found = run_search(plan, answers)
+                found = Searches.run_search(plan, answers)
                 assert answers.spent == pytest.approx(found.spent, abs=1e-12)
                 assert found.plan.outside_share == plan.outside_share > 0.0
                 assert found.left > 0.25
@@ -243,15 +237,15 @@ def test_all_answers_of_the_longest_search_and_the_release_cost_the_budget():
 
 
 def test_ranks_are_relative_to_the_valid_records():
-    for make in (plan_search, plan_short_search):
-        noise = GaussianNoise(0.4)
+    for make in (Searches.plan_search, Searches.plan_short_search):
+        noise = Searches.GaussianNoise(0.4)
         plan = make(noise, 1000, 6, scales=1, largest=1.0, smallest=2.0**-15)
         deviation = noise.count_deviation(plan.valid_share)
         assert plan.among(1000 - 1.9 * deviation).stretch == 1.0  # noise alone
         half = plan.among(500.0)
         assert half.stretch == 2.0
         assert half.need == plan.need
-        if make is plan_search:
+        if make is Searches.plan_search:
             assert half.coarse_rank < 500.0
             assert half.fine_rank(0.7) < 500.0
         assert plan.among(-70.0).valid == 1.0
@@ -263,7 +257,7 @@ def test_rows_that_are_not_finite_are_in_no_count_of_a_private_length():
     X = rng.normal(size=(2000, 3)) * np.array([3.0, 2.0, 1.0])
     Y = X.copy()
     Y[:1200] = np.nan
-    mechanism = AdaptiveSecondMoment(3, n=2000, budget=BUDGET)
+    mechanism = Sums.AdaptiveSecondMoment(3, n=2000, budget=BUDGET)
     bounds, traces = [], []
     for seed in range(5):
         release = mechanism.release((Y, None), seed)

@@ -28,9 +28,9 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, PrivatePCA
-from riemdp.estimators._shared import required
 from tests.attacks import workers
 from tests.attacks.workers import RECORDS, mean, own_charge, own_mean
+from tests.seam import Means
 
 ONE, WHOLE = Budget(1.0, 1e-6), Budget(50.0, 1e-4)
 ROWS = np.random.default_rng(0).normal(size=(24, 3))
@@ -212,9 +212,9 @@ def test_fault_65_a_model_saved_beside_a_ledger_predicts_and_refuses_to_fit():
         ):
             with pytest.raises(InvalidArgument, match="none is open here"):
                 work()
-        required(pca(), budget=ONE)
+        Means.required(pca(), budget=ONE)
         with Ledger(WHOLE):
-            required(clone(fitted), budget=budget)
+            Means.required(clone(fitted), budget=budget)
         assert own_charge() == "released"
         assert (budget, hash(budget), repr(budget)) == (ONE, hash(ONE), repr(ONE))
 

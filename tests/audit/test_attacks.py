@@ -14,9 +14,9 @@ import pytest
 import riemdp
 from riemdp import Budget, Ledger
 from riemdp.audit import audit_mechanism, audit_optimizer
-from riemdp.audit._attacks import assess
-from riemdp.optimizers._noisy_gradient import NoisyGradient
 from riemdp.privacy import gaussian, none, pure
+from tests.public import PACKAGES
+from tests.seam import Accounts, Gradients, plant
 
 TRIALS = 20_000
 
@@ -44,9 +44,11 @@ def test_mechanism_attack_refutes_exactly_the_fault(real: float) -> None:
 
 def test_pure_claims_are_judged_too() -> None:
     laplace = np.random.default_rng(0).laplace(size=(2, TRIALS))
-    assert not assess("laplace", laplace[0] + 1.0, laplace[1], pure(1.0), delta=0.0).refuted
-    assert assess("laplace", laplace[0] + 1.0, laplace[1], pure(0.7), delta=0.0).refuted
-    assert not assess("laplace", laplace[0] + 1.0, laplace[1], none()).refuted
+    assert not Accounts.assess(
+        "laplace", laplace[0] + 1.0, laplace[1], pure(1.0), delta=0.0
+    ).refuted
+    assert Accounts.assess("laplace", laplace[0] + 1.0, laplace[1], pure(0.7), delta=0.0).refuted
+    assert not Accounts.assess("laplace", laplace[0] + 1.0, laplace[1], none()).refuted
 
 
 def test_real_mechanism_and_its_twin_with_half_the_sensitivity() -> None:
@@ -134,13 +136,15 @@ def test_the_same_attacks_refute_runs_without_the_guards(missing, monkeypatch) -
     ball with gradients that are not clipped about the centre's.
     """
     if missing == "door":
-        monkeypatch.setattr("riemdp.optimizers._minimize.check_initial", lambda p, w: w)
-        monkeypatch.setattr("riemdp.optimizers._kernels.RankOne.gradients", _unguarded_gradients)
+        plant(monkeypatch, "check of a start", lambda p, w: w)
+        plant(monkeypatch, "gradients of rank one", _unguarded_gradients)
         attack, optimizer, noise_std = "off-manifold", riemdp.DPRGD(1, 1e-4, 1.0), 0.5
     else:
         monkeypatch.setattr("riemdp.domains.Domain.clamp_point", lambda domain, w: w)
-        kept = NoisyGradient.weights
-        monkeypatch.setattr(NoisyGradient, "weights", lambda g, norms, clip: kept(g, norms, 1e9))
+        kept = Gradients.NoisyGradient.weights
+        monkeypatch.setattr(
+            Gradients.NoisyGradient, "weights", lambda g, norms, clip: kept(g, norms, 1e9)
+        )
         attack, optimizer = "outside", riemdp.DPRGD(1, 1e-3, sensitivity="domain")
         noise_std = 0.1
     # A space and a number of records of its own, so that nothing compiled is taken from or left to
@@ -168,7 +172,7 @@ def test_table_lists_every_mechanism_and_optimiser() -> None:
     # The mechanisms of a search take records, not values: their transcripts are attacked exactly in
     # tests/mechanisms/test_ball_search.py.
     not_mechanisms = {"Release", "Region", "AbstractMechanism", "AdaptiveMean", "PrivateBall"}
-    for name in (*riemdp._PACKAGES["mechanisms"], "DPRGD", "DPRSGD", "DPRSVRG"):
+    for name in (*PACKAGES["mechanisms"], "DPRGD", "DPRSGD", "DPRSVRG"):
         assert name in titles or name in not_mechanisms, (
             f"{name} is not audited: add it to tools/audit_table.py"
         )

@@ -14,10 +14,9 @@ from scipy import special, stats
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger
 from riemdp.audit import audit_in_one_run, audit_optimizer_in_one_run, epsilon_of_guesses
-from riemdp.audit._one_run import assess_guesses, p_value
-from riemdp.optimizers._noisy_gradient import NoisyGradient
 from riemdp.privacy import BudgetExceeded, gaussian, pure
 from riemdp.privacy.accounting.gaussian import gaussian_delta
+from tests.seam import Accounts, Gradients
 
 
 # ------------------------------------------------------------------------------------------------
@@ -70,17 +69,19 @@ def pooled(group: int, guesses: int, epsilon: float, delta: float) -> np.ndarray
 def test_failures_of_probability_delta_are_paid_for(delta, epsilon):
     m = 80
     v = np.arange(m + 1)
-    bound = np.array([p_value(m, int(x), epsilon, delta) for x in v])
+    bound = np.array([Accounts.p_value(m, int(x), epsilon, delta) for x in v])
     laws = (revealed_one_by_one, revealed_together)
     for law in laws:
         tail = np.cumsum(law(m, epsilon, delta)[::-1])[::-1]
         assert np.all(tail <= bound * (1 + 1e-9))
         # Planted: without the term of delta the same law exceeds the bound.
-        bare = np.array([p_value(m, int(x), epsilon, 0.0) for x in v])
+        bare = np.array([Accounts.p_value(m, int(x), epsilon, 0.0) for x in v])
         assert np.any(tail > bare * (1 + 1e-6))
     # Of 8 canaries the one is guessed that was shown; planted: as if it had not been chosen.
     tail = np.cumsum(pooled(8, m, epsilon, delta)[::-1])[::-1]
-    assert np.all(tail <= [p_value(m, int(x), epsilon, delta, group=8) * (1 + 1e-9) for x in v])
+    assert np.all(
+        tail <= [Accounts.p_value(m, int(x), epsilon, delta, group=8) * (1 + 1e-9) for x in v]
+    )
     assert np.any(tail > bound * (1 + 1e-6))
 
 
@@ -97,14 +98,14 @@ def test_the_last_guess_can_be_bought():
             # all of the (1 - q) delta that a coin may deviate by is spent where the gain is largest
             gain = float(np.max(np.append(value[1:], 1.0)[: m - k] - value[: m - k]))
             value = plain + (1 - q) * delta * gain
-        assert value[0] <= p_value(m, v, epsilon, delta) * (1 + 1e-9)
+        assert value[0] <= Accounts.p_value(m, v, epsilon, delta) * (1 + 1e-9)
 
 
 def gaussian_canaries(m, rng, claimed, confidence):
     """The audit of a vector with a canary in each coordinate, at mu = 1."""
     coins = rng.random(m) < 0.5
     scores = np.where(coins, 0.5, -0.5) + rng.standard_normal(m)
-    return assess_guesses("gaussian", coins, scores, claimed, 1e-5, confidence)
+    return Accounts.assess_guesses("gaussian", coins, scores, claimed, 1e-5, confidence)
 
 
 def test_gaussians_are_bounded_at_their_confidence_and_less_than_half_of_epsilon_is_refuted():
@@ -124,7 +125,7 @@ def test_a_pure_epsilon_that_is_twice_the_claim_is_refuted():
     for stated in (2.0, 1.0):
         coins = rng.random(400) < 0.5
         answers = np.where(rng.random(400) < special.expit(2.0), coins, ~coins)
-        found = assess_guesses("r", coins, answers.astype(float), pure(stated), 0.0)
+        found = Accounts.assess_guesses("r", coins, answers.astype(float), pure(stated), 0.0)
         assert found.refuted == (stated < 2.0)
         assert 1.5 < found.epsilon_lower <= 2.0
 
@@ -139,7 +140,7 @@ def test_choosing_the_number_of_guesses_afterwards_is_paid_for():
         coins = rng.random(m) < 0.5
         answers = np.where(rng.random(m) < special.expit(epsilon), coins, ~coins)
         scores = np.where(answers, 1.0, -1.0) * (1 + rng.random(m))  # their order says nothing
-        found = assess_guesses("r", coins, scores, pure(epsilon), 0.0, 0.8)
+        found = Accounts.assess_guesses("r", coins, scores, pure(epsilon), 0.0, 0.8)
         right += found.epsilon_lower > epsilon
         order = np.argsort(-np.abs(scores))
         hits = np.cumsum(answers[order] == coins[order])
@@ -230,12 +231,12 @@ def test_a_run_stands_and_one_with_too_little_noise_falls(name, monkeypatch):
     assert right.claimed.adjacency == ("replace-one" if clips == 2 else "add-or-remove-one")
     assert not right.refuted
     assert right.epsilon_lower <= right.claimed_epsilon < 3.0
-    kept = NoisyGradient.answer
+    kept = Gradients.NoisyGradient.answer
 
     def quiet(gradient, kernel, state, total, normals, **more):
         return kept(gradient, kernel, state, total, 0.05 * normals, **more)
 
-    monkeypatch.setattr(NoisyGradient, "answer", quiet)
+    monkeypatch.setattr(Gradients.NoisyGradient, "answer", quiet)
     # A number of canaries of its own, so that nothing compiled is taken from another test.
     assert attack(404).refuted
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import spd_records
+from tests.seam import original, plant
 
 GOOD = (
     "--radius",
@@ -509,11 +510,10 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
     times, riemdp, scans, monkeypatch
 ):
     """What is paid for is finished; who presses again gets out, and is told what it cost."""
-    from riemdp.cli import _release
 
     book, _, names = _book_and_names(riemdp, scans)
     out = scans.with_name("m.npz")
-    real = _release.serialised
+    real = original("text of a release")
 
     def serialise_and_interrupt(*args):
         for _ in range(times):
@@ -521,7 +521,7 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
             sum(range(1000))
         return real(*args)
 
-    monkeypatch.setattr(_release, "serialised", serialise_and_interrupt)
+    plant(monkeypatch, "text of a release", serialise_and_interrupt)
     run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out)
     assert run.code == 130
     assert "the ledger is charged" in " ".join(run.err.split())
@@ -530,13 +530,11 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
 
 
 def test_no_value_is_put_in_place_when_the_ledger_cannot_be_saved(riemdp, scans, monkeypatch):
-    from riemdp import _files
-
     def full(lock, *_):
         raise OSError(28, "No space left on device", str(lock.path))
 
     book, before, names = _book_and_names(riemdp, scans)
-    monkeypatch.setattr(_files.Lock, "write_text", full)
+    plant(monkeypatch, "text of a ledger", full)
     run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
     assert run.code == 4
     assert "No space left" in run.err

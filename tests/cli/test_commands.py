@@ -15,10 +15,8 @@ import pytest
 
 import riemdp as library
 from riemdp import check_records
-from riemdp.cli._exits import InputProblem
-from riemdp.cli._readers import Reading, read_records
-from riemdp.cli._spaces import centre_for, space_for
 from tests.cli.conftest import spd_records
+from tests.seam import Commands, plant
 
 GOOD = (
     "--radius",
@@ -104,7 +102,7 @@ def test_a_released_file_holds_what_is_needed_to_use_it(riemdp, scans, ending):
             known = [name for name in held.files if name.startswith("population")]
         assert ("population_regions_0_radius" in known) is ("--dispersion-share" in more)
         # and it is read back, as a public centre of the next release, without a --key
-        assert np.array_equal(read_records(file).array, said["mean"])
+        assert np.array_equal(Commands.read_records(file).array, said["mean"])
 
 
 def test_two_runs_differ_and_seeded_runs_agree(riemdp, scans):
@@ -525,9 +523,10 @@ def test_an_array_without_a_length_is_read_in_parts(riemdp, tmp_path, monkeypatc
     np.save(tmp_path / "x.npy", X)
     words = (*options, "-e", 2, "-d", 1e-5, "--seed", 0, "--json")
     plain = riemdp("mean", tmp_path / "x.npy", *words)
-    loaded = read_records(tmp_path / "x.npy", Reading())
-    monkeypatch.setattr(
-        "riemdp.cli._readers.read_records",
+    loaded = Commands.read_records(tmp_path / "x.npy", Commands.Reading())
+    plant(
+        monkeypatch,
+        "reader of a command",
         lambda *_: dataclasses.replace(loaded, array=LikeZarr(X)),
     )
     streamed = riemdp("mean", tmp_path / "x.npy", *words)
@@ -593,18 +592,18 @@ def test_readers_agree(tmp_path):
         ("a.tsv", None),
         ("a.txt", None),
     ):
-        loaded = read_records(tmp_path / name, Reading(key=key))
-        space, records = space_for("spd", "riemann", loaded.array)
+        loaded = Commands.read_records(tmp_path / name, Commands.Reading(key=key))
+        space, records = Commands.space_for("spd", "riemann", loaded.array)
         assert np.array_equal(records, X), name
         assert space == library.SPDAffineInvariant(3)
-    with pytest.raises(InputProblem, match="no array 'nothing'"):
-        read_records(tmp_path / "two.npz", Reading(key="nothing"))
+    with pytest.raises(Commands.InputProblem, match="no array 'nothing'"):
+        Commands.read_records(tmp_path / "two.npz", Commands.Reading(key="nothing"))
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputProblem) as caught:
-        read_records(tmp_path / "a.parquet")
+    with pytest.raises(Commands.InputProblem) as caught:
+        Commands.read_records(tmp_path / "a.parquet")
     assert (
         "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
     )
@@ -642,15 +641,15 @@ def test_folder_of_images(riemdp, tmp_path):
     pixels = rng.integers(0, 255, size=(6, 12, 10), dtype=np.uint8)
     for i, image in enumerate(pixels):
         Image.fromarray(image).save(folder / f"{i}.png")
-    with pytest.raises(InputProblem, match="--channels 1"):
-        read_records(folder)
-    grey = Reading(channels=1)
-    loaded = read_records(folder, grey)
+    with pytest.raises(Commands.InputProblem, match="--channels 1"):
+        Commands.read_records(folder)
+    grey = Commands.Reading(channels=1)
+    loaded = Commands.read_records(folder, grey)
     assert loaded.channels == 1
     assert np.array_equal(loaded.array, np.asarray(library.datasets.covariance_descriptors(pixels)))
     Image.fromarray(pixels[0, :5]).save(folder / "9.png")
-    with pytest.raises(InputProblem, match=r"record 6 \(9.png\) is 10 x 5 pixels"):
-        read_records(folder, grey)
+    with pytest.raises(Commands.InputProblem, match=r"record 6 \(9.png\) is 10 x 5 pixels"):
+        Commands.read_records(folder, grey)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -668,7 +667,7 @@ def test_one_grey_image_does_not_change_how_the_others_are_read(channels, tmp_pa
             grey = i == 0 and kind == "first grey"
             (picture.convert("L") if grey else picture).save(folder / f"{i}.png")
     all_colour, one_grey = (
-        read_records(tmp_path / kind, Reading(channels=channels)).array
+        Commands.read_records(tmp_path / kind, Commands.Reading(channels=channels)).array
         for kind in ("colour", "first grey")
     )
     assert all_colour.shape == one_grey.shape
@@ -681,17 +680,17 @@ def test_a_header_is_what_the_option_says_or_a_line_without_a_number(tmp_path):
 
     def count(first, header=None):
         file.write_text("\n".join([first, *["1,2,3"] * 10]) + "\n")
-        return len(read_records(file, Reading(header=header)).array)
+        return len(Commands.read_records(file, Commands.Reading(header=header)).array)
 
     assert count("1,2,3") == 11
     assert count("1,nan,3") == 11
     assert count("a,b,c") == 10
     assert count("1,2,3", header=True) == 10
     for cell in ("", "oops"):
-        with pytest.raises(InputProblem, match="line 1, column 2"):
+        with pytest.raises(Commands.InputProblem, match="line 1, column 2"):
             count(f"1,{cell},3")
         assert count(f"1,{cell},3", header=True) == 10
-    with pytest.raises(InputProblem, match="line 1, column 1"):
+    with pytest.raises(Commands.InputProblem, match="line 1, column 1"):
         count("a,b,c", header=False)
 
 
@@ -699,21 +698,21 @@ def test_tables_that_people_bring(tmp_path):
     """European decimals, an index column, upper triangles."""
     file = tmp_path / "t.csv"
     file.write_text("1,5;2,5\n3,5;4,5\n")
-    with pytest.raises(InputProblem, match="decimal comma") as caught:
-        read_records(file, Reading(header=False))
+    with pytest.raises(Commands.InputProblem, match="decimal comma") as caught:
+        Commands.read_records(file, Commands.Reading(header=False))
     assert "decimal=','" in caught.value.remedy
     triangle = np.array([[2.0, 0.5, 0.25, 3.0, 0.125, 4.0], [1, 0, 0, 1, 0, 1]])
-    with pytest.raises(InputProblem, match="6 numbers") as caught:
-        space_for("spd", "riemann", triangle)
+    with pytest.raises(Commands.InputProblem, match="6 numbers") as caught:
+        Commands.space_for("spd", "riemann", triangle)
     assert "upper triangles of 3 x 3 matrices are read with --upper" in caught.value.remedy
-    space, full = space_for("spd", "riemann", triangle, upper=True)
+    space, full = Commands.space_for("spd", "riemann", triangle, upper=True)
     assert space == library.SPDAffineInvariant(3)
     assert full[0].tolist() == [[2.0, 0.5, 0.25], [0.5, 3.0, 0.125], [0.25, 0.125, 4.0]]
-    with pytest.raises(InputProblem, match="10 numbers") as caught:
-        space_for("spd", "riemann", np.zeros((2, 10)))
+    with pytest.raises(Commands.InputProblem, match="10 numbers") as caught:
+        Commands.space_for("spd", "riemann", np.zeros((2, 10)))
     assert "the first column is an index" in caught.value.remedy
-    with pytest.raises(InputProblem, match="--upper"):
-        space_for("sphere", "riemann", triangle, upper=True)
+    with pytest.raises(Commands.InputProblem, match="--upper"):
+        Commands.space_for("sphere", "riemann", triangle, upper=True)
 
 
 @pytest.mark.parametrize(
@@ -738,13 +737,13 @@ def test_reasons_name_the_property(space, bad, reason):
 
 def test_centres(tmp_path):
     space = library.SPDAffineInvariant(2)
-    assert np.array_equal(centre_for(space, "identity"), np.eye(2))
-    assert np.array_equal(centre_for(space, "diag:4"), 4 * np.eye(2))
+    assert np.array_equal(Commands.centre_for(space, "identity"), np.eye(2))
+    assert np.array_equal(Commands.centre_for(space, "diag:4"), 4 * np.eye(2))
     np.save(tmp_path / "c.npy", np.diag([1.0, 2.0])[None])
-    assert np.array_equal(centre_for(space, str(tmp_path / "c.npy")), np.diag([1.0, 2.0]))
+    assert np.array_equal(Commands.centre_for(space, str(tmp_path / "c.npy")), np.diag([1.0, 2.0]))
     np.save(tmp_path / "c.npy", -np.eye(2))
-    with pytest.raises(InputProblem, match="not a point"):
-        centre_for(space, str(tmp_path / "c.npy"))
+    with pytest.raises(Commands.InputProblem, match="not a point"):
+        Commands.centre_for(space, str(tmp_path / "c.npy"))
 
 
 def test_cautions_and_bias_are_said(riemdp, scans):
@@ -814,20 +813,19 @@ def test_the_overview_names_every_command_with_its_whole_sentence(riemdp):
 
 def test_tiny_and_huge_means_are_printed_with_their_digits():
     """Covariances of volts were printed as zeros."""
-    from riemdp.cli._show import as_text
 
-    assert as_text(np.diag([2.5e-10, 1e-10])) == "1e-10 times\n[[2.5 0. ]\n [0.  1. ]]"
-    assert as_text(np.array([1.25e7, -1.0])) == "1e+07 times\n[1.25 0.  ]"
-    assert as_text(np.array([0.5, -1e-9])) == "[0.5 0. ]"
-    assert as_text(np.zeros(2)) == "[0. 0.]"
-    assert as_text(np.array([5e-324])) == "1e-300 times\n[0.]"
+    assert Commands.as_text(np.diag([2.5e-10, 1e-10])) == "1e-10 times\n[[2.5 0. ]\n [0.  1. ]]"
+    assert Commands.as_text(np.array([1.25e7, -1.0])) == "1e+07 times\n[1.25 0.  ]"
+    assert Commands.as_text(np.array([0.5, -1e-9])) == "[0.5 0. ]"
+    assert Commands.as_text(np.zeros(2)) == "[0. 0.]"
+    assert Commands.as_text(np.array([5e-324])) == "1e-300 times\n[0.]"
 
 
 def test_a_large_file_is_read_in_parts(riemdp, scans, monkeypatch):
     """The value and the refusal of a wrong record are those of a file that is read at once."""
     options = ("--seed", 1, "--json")
     whole = json.loads(riemdp("mean", scans, *GOOD, *options).out)
-    monkeypatch.setattr("riemdp.cli._readers.LARGE", 0)
+    plant(monkeypatch, "size of a large file", 0)
     streamed = json.loads(riemdp("mean", scans, *GOOD, *options).out)
     assert np.max(np.abs(np.array(streamed["mean"]) - np.array(whole["mean"]))) < 1e-9
     assert "read in parts" in riemdp("mean", scans, *GOOD, "--seed", 1).out

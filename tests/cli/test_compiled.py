@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from riemdp.cli import _compiled
 from tests.cli.conftest import spd_records
+from tests.seam import Commands, plant
 
-NAMES = ("JAX_COMPILATION_CACHE_DIR", *_compiled._SETTINGS, _compiled.SWITCH)
+NAMES = ("JAX_COMPILATION_CACHE_DIR", *Commands.SETTINGS, Commands.SWITCH)
 
 
 @pytest.fixture
@@ -61,25 +61,25 @@ def test_a_second_data_set_adds_no_program(tmp_path):
 
 
 def test_a_folder_is_named_by_version_and_processor(clean, monkeypatch):
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     first = os.environ["JAX_COMPILATION_CACHE_DIR"]
     assert Path(first).is_dir()
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    monkeypatch.setattr(_compiled, "__version__", "another")
-    _compiled.keep_compiled()
+    plant(monkeypatch, "version of what is kept", "another")
+    Commands.keep_compiled()
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] != first
 
 
 def test_a_folder_of_the_user_stays(clean, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
     assert not list(clean.iterdir())
 
 
 def test_it_can_be_switched_off(clean, monkeypatch):
-    monkeypatch.setenv(_compiled.SWITCH, "off")
-    _compiled.keep_compiled()
+    monkeypatch.setenv(Commands.SWITCH, "off")
+    Commands.keep_compiled()
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
     assert not list(clean.iterdir())
 
@@ -88,36 +88,36 @@ def test_it_can_be_switched_off(clean, monkeypatch):
 @pytest.mark.parametrize("rights", [0o777, 0o770, 0o755, 0o750])
 def test_a_folder_that_others_reach_is_not_used(clean, rights):
     """Who can write there can have this process run code, who can read there sees shapes."""
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     folder = Path(os.environ.pop("JAX_COMPILATION_CACHE_DIR"))
     folder.chmod(rights)
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_is_not_followed(clean, tmp_path_factory):
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     folder = Path(os.environ.pop("JAX_COMPILATION_CACHE_DIR"))
     folder.rmdir()
     folder.symlink_to(tmp_path_factory.mktemp("elsewhere"), target_is_directory=True)
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 def test_no_folder_is_no_error(clean, monkeypatch):
     (clean / "riemdp").write_text("a file where the folder should be")
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 def test_it_does_not_grow_without_end(clean, monkeypatch):
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     folder = Path(os.environ.pop("JAX_COMPILATION_CACHE_DIR"))
-    monkeypatch.setattr(_compiled, "_MOST_BYTES", 1000)
+    plant(monkeypatch, "size of what is kept", 1000)
     for age in range(12):
         path = folder / f"program-{age:02}"
         path.write_bytes(b"x" * 100)
         os.utime(path, (1e9 - age, 1e9 - age))
-    _compiled.keep_compiled()
+    Commands.keep_compiled()
     assert sorted(p.name for p in folder.iterdir()) == [f"program-{age:02}" for age in range(5)]

@@ -13,7 +13,7 @@ from scipy import stats
 
 import riemdp
 from riemdp import InvalidArgument
-from riemdp.cli import _demo
+from tests.seam import Commands, original, plant
 from tests.statistical import ALPHA
 
 pytest.importorskip("skimage")
@@ -27,7 +27,7 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, jobs):
-    load = _demo._load
+    load = original("records of the demo")
 
     def remembered(*args):
         jobs.extend(load(*args))
@@ -36,10 +36,10 @@ def run(tmp_path_factory, jobs):
     patch = pytest.MonkeyPatch()
     patch.delenv("RIEMDP_DATA", raising=False)
     patch.setenv("RIEMDP_CACHE", str(tmp_path_factory.mktemp("cache")))
-    patch.setattr(_demo, "_load", remembered)
+    plant(patch, "records of the demo", remembered)
     out = tmp_path_factory.mktemp("demo") / "out"
     try:
-        yield _demo.run_demo(out, quick=True, seed=7, progress=False)
+        yield Commands.run_demo(out, quick=True, seed=7, progress=False)
     finally:
         patch.undo()
 
@@ -70,15 +70,15 @@ def test_total_composes_epsilons_and_not_classes(run):
     from riemdp import Budget
     from riemdp.privacy import gaussian, gaussian_noise_multiplier
 
-    multipliers = [gaussian_noise_multiplier(Budget(e, _demo.DELTA)) for e in (0.5, 2.0, 8.0)]
+    multipliers = [gaussian_noise_multiplier(Budget(e, Commands.DELTA)) for e in (0.5, 2.0, 8.0)]
     together = gaussian(
         1 / math.sqrt(sum(m**-2 for m in multipliers))
     )  # Gaussian mechanisms compose to one of mu^2 = sum mu_i^2
     for total in run.totals.values():
-        assert total.epsilon(_demo.DELTA) >= together.epsilon(_demo.DELTA) * (1 - 1e-8)
-        assert total.epsilon(_demo.DELTA) <= together.epsilon(_demo.DELTA) * 1.01
+        assert total.epsilon(Commands.DELTA) >= together.epsilon(Commands.DELTA) * (1 - 1e-8)
+        assert total.epsilon(Commands.DELTA) <= together.epsilon(Commands.DELTA) * 1.01
     statement = (run.folder / "privacy-statement.md").read_text()
-    assert f"{math.ceil(total.epsilon(_demo.DELTA) * 1e4) / 1e4:.4f}" in statement
+    assert f"{math.ceil(total.epsilon(Commands.DELTA) * 1e4) / 1e4:.4f}" in statement
 
 
 def _p_value(run, jobs, factor=1.0):
@@ -92,8 +92,8 @@ def _p_value(run, jobs, factor=1.0):
         for job in jobs:
             space = riemdp.SPDLogEuclidean(8 + job.channels)
             for epsilon in (2.0, 8.0):
-                budget = riemdp.Budget(epsilon, _demo.DELTA)
-                share = _demo._search_share(space, job.total_count, budget)
+                budget = riemdp.Budget(epsilon, Commands.DELTA)
+                share = Commands.search_share(space, job.total_count, budget)
                 at = f"{job.key}/ball/epsilon-{epsilon:g}"
                 ball = riemdp.Ball(arrays[f"{at}/center"], float(arrays[f"{at}/radius"]))
                 multiplier = riemdp.privacy.gaussian_noise_multiplier(budget)
@@ -159,25 +159,25 @@ def test_statement_is_honest_about_what_is_measured(run):
 def test_a_folder_with_other_content_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(InvalidArgument, match="other content"):
-        _demo.run_demo(tmp_path, progress=False)
+        Commands.run_demo(tmp_path, progress=False)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InvalidArgument, match="is a file"):
-        _demo.run_demo(tmp_path / "thesis.tex", progress=False)
+        Commands.run_demo(tmp_path / "thesis.tex", progress=False)
 
 
 def test_a_failure_leaves_nothing_and_keeps_the_old_output(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
-    (out / _demo.STATEMENT).write_text("from before")
+    (out / Commands.STATEMENT).write_text("from before")
 
     def fails(*_):
         raise RuntimeError("interrupted")
 
-    monkeypatch.setattr(_demo, "_load", fails)
+    plant(monkeypatch, "records of the demo", fails)
     with pytest.raises(RuntimeError, match="interrupted"):
-        _demo.run_demo(out, progress=True)
+        Commands.run_demo(out, progress=True)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
-    assert (out / _demo.STATEMENT).read_text() == "from before"
+    assert (out / Commands.STATEMENT).read_text() == "from before"
 
 
 @pytest.mark.parametrize(
@@ -193,5 +193,5 @@ def test_a_failure_leaves_nothing_and_keeps_the_old_output(tmp_path, monkeypatch
 )
 def test_bad_arguments(tmp_path, options, word):
     with pytest.raises(InvalidArgument, match=word):
-        _demo.run_demo(tmp_path / "out", progress=False, **options)
+        Commands.run_demo(tmp_path / "out", progress=False, **options)
     assert not (tmp_path / "out").exists()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.seam import plant
+
 WORK = """
 import re, sys
 from pathlib import Path
@@ -43,11 +45,10 @@ def test_freed_arrays_go_back_to_the_system() -> None:
 
 def test_a_command_asks_for_it(monkeypatch) -> None:
     import riemdp.cli as cli
-    from riemdp.cli import _compiled, _memory
 
     asked = []
-    monkeypatch.setattr(_memory, "give_back_early", lambda: asked.append(True))
-    monkeypatch.setattr(_compiled, "keep_compiled", lambda: None)
+    plant(monkeypatch, "giving memory back", lambda: asked.append(True))
+    plant(monkeypatch, "keeping what is compiled", lambda: None)
     monkeypatch.setattr(cli, "leave", lambda code: None)
     monkeypatch.setattr(sys, "argv", ["riemdp", "--help"])
     with pytest.raises(SystemExit):

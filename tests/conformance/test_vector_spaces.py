@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from riemdp.manifolds import Lorentz, PoincareBall, Sphere
-from riemdp.manifolds._check import draw_sample
 
 pytestmark = pytest.mark.conformance
 os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
@@ -27,8 +26,13 @@ TOLERANCE = 1e-12
 
 @pytest.fixture(scope="module", params=SPACES, ids=IDS)
 def drawn(request: pytest.FixtureRequest):
-    s = draw_sample(request.param, key=11, radius=1.5)
-    return request.param, *(np.asarray(x) for x in (s.p, s.q, s.u, s.v))
+    """Points, other points, and two tangent vectors at each of the first, of norms up to 1.5."""
+    space, rng = request.param, np.random.default_rng(11)
+    p = space.random_point(jax.random.key(11), (5,))
+    c = rng.standard_normal((3, 5, space.dim))
+    c *= rng.uniform(0.15, 1.5, (3, 5, 1)) / np.linalg.norm(c, axis=-1, keepdims=True)
+    u, v, w = (space.from_coordinates(p, y) for y in c)
+    return space, *(np.asarray(x) for x in (p, space.exp(p, v), u, w))
 
 
 def _geomstats(m):

@@ -36,6 +36,8 @@ LABELS = (
     Refusal({"y": None}),
     Refusal({"labels": "secret"}),
     Refusal({"labels": "private"}),
+    Refusal({"classes": []}),
+    Refusal({"classes": [0, 1, 2, 3]}, why="a class without a record"),
     Refusal({"groups": np.arange(d.N)}, why="groups with public labels"),
 )
 
@@ -124,7 +126,15 @@ ESTIMATORS = (
         "mean in a public ball",
         manifold=d.SPD,
         **IN_BALL,
-        refusals=(*OF_MEAN, Refusal({"mechanism": "none"}), Refusal({"n_min": 10})),
+        refusals=(
+            *OF_MEAN,
+            Refusal({"mechanism": "none"}),
+            Refusal({"n_min": 10}),
+            Refusal({"adjacency": "neighbours"}),
+            Refusal({"adjacency": "add-or-remove-one"}),
+            Refusal({"adjacency": "add-or-remove-one", "n_min": 0}, why="n_min = 0"),
+            Refusal({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}),
+        ),
     ),
     model(MEAN, "private ball", "private ball", manifold=d.SPD, refusals=(*OF_MEAN, *FEW)),
     model(
@@ -161,6 +171,8 @@ ESTIMATORS = (
             Refusal({"row_norm": "long"}),
             Refusal({"n_components": None}),
             Refusal({"n_components": 4}),
+            Refusal({"n_components": 0}),
+            Refusal({"row_norm": -1.0}),
             Refusal({"mechanism": "none"}),
             Refusal({"center": np.zeros(5)}),
             Refusal({"center": np.full(3, np.nan)}),
@@ -327,6 +339,9 @@ ESTIMATORS = (
         refusals=(
             *OF_MEAN,
             Refusal({"n_components": 9}),
+            Refusal({"n_components": 0}),
+            Refusal({"manifold": None}),
+            Refusal({"manifold": "spd"}),
             Refusal({"mean_share": 0.0}),
             Refusal({"mean_share": 1.0}),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import riemdp
-from riemdp import DPRGD, AdaptiveBall, Ball, Budget
+from riemdp import DPRGD, DPRSGD, AdaptiveBall, Ball, Budget
 from riemdp import mechanisms as m
 
 from . import data as d
@@ -89,10 +89,14 @@ MEANS = (
         refusals=(
             *COMMON,
             *WRONG_BALL,
+            Refusal({"X": np.eye(2)}, why="one record without its axis"),
+            Refusal({"ball": None}),
+            Refusal({"ball": Ball(-np.eye(2), 1.0)}, why="a centre that is no point"),
             Refusal({"mechanism": "none"}),
             Refusal({"calibration": "nonsense"}),
             Refusal({"calibration": "classical"}),
             Refusal({"tolerance": 0.0}),
+            Refusal({"tolerance": 1.0}),
             Refusal({"tolerance": "small"}),
             Refusal({"optimizer": DPRGD(1, 0.1, 1.0)}),
             Refusal({"clamp_release": "yes"}),
@@ -162,6 +166,8 @@ MEANS = (
                 Refusal({"tolerance": 1e-6}),
                 Refusal({"calibration": "classical"}),
                 Refusal({"optimizer": "steps"}),
+                Refusal({"optimizer": DPRSGD(2, sampling="poisson")}, why="Poisson batches"),
+                Refusal({"ball": Ball(np.eye(2), 1e9)}, why="huge ball"),
             ),
         )
         for name in ("dp-rgd", "dp-rsgd", "dp-rsvrg")
@@ -180,6 +186,16 @@ MEANS = (
             Refusal({"n_min": None}),
             Refusal({"n_min": 0}),
             Refusal({"n_min": "many"}),
+            Refusal({"n_min": 2.5}),
+            Refusal({"mechanism": "dp-rgd"}),
+            Refusal({"mechanism": "dp-rsgd"}),
+            Refusal({"mechanism": "dp-rsvrg"}),
+            Refusal({"adjacency": "replace-one"}),
+            Refusal({"weights": np.ones(1)}),
+            Refusal({"weights": 1.0}),
+            Refusal({"budget": PURE}),
+            Refusal({"X": np.zeros((60, 7))}),
+            *WRONG_BALL,
         ),
     ),
     mean(

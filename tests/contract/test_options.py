@@ -13,6 +13,7 @@ import typer
 import riemdp
 from riemdp import InvalidArgument
 from riemdp.federated import Refused
+from tests.seam import Commands
 
 from .entries import RUNNING
 from .entry import numbers
@@ -149,9 +150,8 @@ def told(result):
 
 def options_of(entry):
     """The options of a command that take a value."""
-    from riemdp.cli._app import app
 
-    whole = typer.main.get_command(app)
+    whole = typer.main.get_command(Commands.app)
     command = whole.commands[entry.name.split()[1]]  # pyright: ignore[reportAttributeAccessIssue]
     found = [p for p in command.params if p.param_type_name == "option" and not p.is_flag]
     return [p.opts[0] for p in found]

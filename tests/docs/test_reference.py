@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import riemdp
+from tests.public import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(ROOT.glob("docs/reference/*.md"))
@@ -15,7 +16,7 @@ SHOWN = [
     for page in PAGES
     for path in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE)
 ]
-TOP = set(riemdp.__all__) - set(riemdp._PACKAGES) - {"__version__"}
+TOP = set(riemdp.__all__) - set(PACKAGES) - {"__version__"}
 # `riemdp.frechet_mean` is the statistic, and `riemdp.private_ball` is for records in one place;
 # these are the problem, and what several sites release together.
 OTHERS = {
@@ -29,7 +30,7 @@ OTHERS = {
 def public_paths() -> set[str]:
     """Every public name: at the top where it is there, otherwise in its package."""
     paths = {f"riemdp.{name}" for name in TOP}
-    for package in riemdp._PACKAGES:
+    for package in PACKAGES:
         names = importlib.import_module(f"riemdp.{package}").__all__
         paths |= {f"riemdp.{package}.{name}" for name in names if name not in TOP}
     return paths | OTHERS

@@ -25,15 +25,8 @@ from riemdp import (
     RiemdpWarning,
     plan_private_classifier,
 )
-from riemdp.mechanisms import _discriminant
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._discriminant import (
-    AdaptiveDiscriminant,
-    LabelledSums,
-    TangentDiscriminant,
-)
-from riemdp.mechanisms._search_plan import share_of_short_search
 from riemdp.randomness import noise_source
+from tests.seam import Searches, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-5)
@@ -137,7 +130,7 @@ def test_more_records_are_worth_more_than_class_means():
 
 # ------------------------------------------------------------------------------------- guarantees
 def sums_of(private, moments, n=3, dim=4):
-    return LabelledSums(n, 2, dim, None if private else (n - 1, 1), moments)
+    return Sums.LabelledSums(n, 2, dim, None if private else (n - 1, 1), moments)
 
 
 def largest_change(sums, private):
@@ -168,13 +161,13 @@ def test_one_record_moves_the_joint_vector_by_at_most_two(private, moments):
 
 def test_the_weights_are_the_largest_for_two(monkeypatch):
     """Second moments and sizes a little heavier, and a changed label exceeds the sensitivity."""
-    monkeypatch.setattr(_discriminant, "_WEIGHT", math.sqrt(0.5) * 1.01)
+    plant(monkeypatch, "weight of second moments", math.sqrt(0.5) * 1.01)
     sums = sums_of(True, True)
     assert largest_change(sums, True) > sums.sensitivity
 
 
 def mechanism_of(kind, budget, private, n=600):
-    where = AdaptiveBall() if issubclass(kind, AdaptiveDiscriminant) else BALL
+    where = AdaptiveBall() if issubclass(kind, Sums.AdaptiveDiscriminant) else BALL
     sizes = None if private else [n // 3] * 3
     space = riemdp.SPDLogEuclidean(3)
     return kind(space, where, n=n, classes=3, budget=budget, sizes=sizes)
@@ -187,7 +180,7 @@ def noise_of_sums(kind, private, monkeypatch):
     shares: list[float] = []
     noise: list[np.ndarray] = []
 
-    class Noted(BudgetedNoise):
+    class Noted(Searches.BudgetedNoise):
         def count(self, share, source):
             shares.append(share)
             return super().count(share, source)
@@ -201,7 +194,7 @@ def noise_of_sums(kind, private, monkeypatch):
             noise.append((noisy - np.asarray(y)).ravel())
             return noisy
 
-    monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
+    plant(monkeypatch, "noise of shares", Noted)
     X, y = matrices()
     mechanism = mechanism_of(kind, BUDGET, private)
     source, drawn, left = noise_source(2), [], 1.0
@@ -252,21 +245,21 @@ class Cheap:
         super().__init__(*args, **options)
         sums = self.sums
 
-        class Half(LabelledSums):
+        class Half(Sums.LabelledSums):
             sensitivity = 1.0
 
         self.sums = Half(sums.n, sums.classes, sums.dim, sums.sizes, sums.moments)
 
 
-class CheapFound(Cheap, AdaptiveDiscriminant):
+class CheapFound(Cheap, Sums.AdaptiveDiscriminant):
     pass
 
 
-class CheapGiven(Cheap, TangentDiscriminant):
+class CheapGiven(Cheap, Sums.TangentDiscriminant):
     pass
 
 
-@pytest.mark.parametrize("kind", [AdaptiveDiscriminant, TangentDiscriminant])
+@pytest.mark.parametrize("kind", [Sums.AdaptiveDiscriminant, Sums.TangentDiscriminant])
 @pytest.mark.parametrize("private", [False, True])
 def test_shares_are_the_budget_and_the_vector_has_its_noise(kind, private, monkeypatch):
     noise = noise_of_sums(kind, private, monkeypatch)
@@ -286,7 +279,8 @@ def test_a_far_record_moves_the_classifier_no_more_than_one_at_the_radius():
     near, far = X.copy(), X.copy()
     near[0], far[0] = 1e3 * np.diag([1.0, 1.0, 1e-9]), 1e3 * np.diag([1.0, 1.0, 1e-90])
     one, other = (
-        mechanism_of(AdaptiveDiscriminant, BUDGET, True).release((x, y), 5) for x in (near, far)
+        mechanism_of(Sums.AdaptiveDiscriminant, BUDGET, True).release((x, y), 5)
+        for x in (near, far)
     )
     r = one.details["ball"].radius
     assert other.details["ball"].radius == r
@@ -298,8 +292,8 @@ def test_classes_apart_have_noise_of_their_own():
     """Public labels and a pure budget: the length of each class's noise has the law of 6
     dimensions, for sensitivity 2.
     """
-    sums = LabelledSums(600, 3, 6, (200, 200, 200), False)
-    noise, source = BudgetedNoise(Budget(3.0)), noise_source(3)
+    sums = Sums.LabelledSums(600, 3, 6, (200, 200, 200), False)
+    noise, source = Searches.BudgetedNoise(Budget(3.0)), noise_source(3)
     scale = noise.scale(sums.sensitivity, 1.0, sums.together)
     drawn = [sums.noisy(np.zeros(18), noise, scale, source).reshape(3, 6) for _ in range(150)]
     lengths = np.linalg.norm(np.concatenate(drawn), axis=1) / (2.0 / 3.0)
@@ -333,7 +327,7 @@ def advantage(kind, releases=250):
 
 @pytest.mark.slow
 def test_one_record_and_its_label_show_no_more_than_is_claimed():
-    found, claimed = advantage(TangentDiscriminant)
+    found, claimed = advantage(Sums.TangentDiscriminant)
     assert found < claimed
 
 
@@ -383,34 +377,6 @@ def test_no_record_and_no_label_decides_whether_an_error_is_raised(ball):
     assert lonely.plan_ == fitted.plan_
 
 
-@pytest.mark.parametrize(
-    ("change", "x", "named"),
-    [
-        ({"budget": None}, None, "budget"),
-        ({"labels": "private"}, None, "classes"),
-        ({"labels": "secret"}, None, "labels"),
-        ({"classes": [0, 1, 2, 3]}, None, "y"),
-        ({"classes": []}, None, "classes"),
-        ({}, "list", "X"),
-        ({}, "flat", "X"),
-        ({}, "short", "y"),
-        ({"ball": 3.0}, None, "ball"),
-        ({"ball": Ball(np.eye(2), 1.0)}, None, "X"),
-        ({"on_invalid": "drop"}, None, "on_invalid"),
-        ({"metric": "euclid"}, None, "metric"),
-        ({"random_state": np.random.default_rng(0)}, None, "random_state"),
-    ],
-)
-def test_bad_parameters(change, x, named):
-    X, y = matrices()
-    X = {"list": list(X), "flat": X.reshape(600, 9), "short": X[:-1]}.get(x, X)
-    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(5.0, 1e-4)) as ledger:
-        classifier(**change).fit(X, y)
-    assert ledger.charges == 0
-    with pytest.raises(InvalidArgument, match="sample_weight"):
-        classifier().fit(X, y, sample_weight=np.ones(600))
-
-
 # ------------------------------------------------------------------------------------- the plan
 def test_a_hopeless_classifier_is_named_before_anything_is_spent():
     X, y = matrices(90)
@@ -436,8 +402,8 @@ def test_the_plan_knows_what_a_fit_does():
     assert plan.share == pytest.approx(fitted.release_.details["share_of_classifier"], abs=1e-12)
     sigma = fitted.release_.scale
     assert plan.noise == pytest.approx(3 * sigma * 6**0.5 / 600, rel=1e-3)
-    search = mechanism_of(AdaptiveDiscriminant, BUDGET, True).plan
-    assert 1.0 - share_of_short_search(search) == pytest.approx(plan.share, abs=1e-12)
+    search = mechanism_of(Sums.AdaptiveDiscriminant, BUDGET, True).plan
+    assert 1.0 - Searches.share_of_short_search(search) == pytest.approx(plan.share, abs=1e-12)
     n = 3 * plan.records_a_class
     assert plan_private_classifier(space, n, 3, BUDGET).verdict == "enough"
     assert plan_private_classifier(space, n - 6, 3, BUDGET).noise > 0.2

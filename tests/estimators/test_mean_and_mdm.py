@@ -23,9 +23,8 @@ from riemdp import (
     PrivateFrechetMean,
     PrivateMDM,
 )
-from riemdp.estimators import _shared, check_search
-from riemdp.estimators._mdm import half_budget
-from riemdp.releases._choices import Moving
+from riemdp.estimators import check_search
+from tests.seam import Means, plant
 
 BALL = Ball(np.eye(2), 1.5)
 BUDGET = Budget(1.0, 1e-5)
@@ -81,23 +80,6 @@ def test_a_mean_needs_no_ball():
     assert given.ball_ is BALL
 
 
-@pytest.mark.parametrize(
-    ("options", "records", "word"),
-    [
-        ({"ball": 2.0}, X, "AdaptiveBall"),
-        ({"budget": None}, X, "budget"),
-        ({}, X[:60], "too few"),
-        ({"mechanism": "wrapped-gaussian"}, X, "mechanism"),
-        ({"adjacency": "add-or-remove-one", "n_min": 100}, X, "adjacency"),
-    ],
-)
-def test_a_mean_without_a_ball_is_refused_and_nothing_is_spent(options, records, word):
-    with Ledger(Budget(1.0, 1e-5)) as ledger:
-        with pytest.raises(InvalidArgument, match=word):
-            PrivateFrechetMean(**{"manifold": SPACE, "budget": BUDGET, **options}).fit(records)
-        assert ledger.charges == 0
-
-
 def test_mean_is_that_of_the_library():
     parameters = {
         "manifold": SPACE,
@@ -146,23 +128,6 @@ def test_mean_that_protects_the_number_of_records(n_min):
     assert 200 not in fitted.release_.details.values()
     with pytest.raises(InvalidArgument, match="lower bound"):
         riemdp.report.privacy_report(fitted.release_, records=200)
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"adjacency": "add-or-remove-one"}, "n_min"),
-        ({"adjacency": "add-or-remove-one", "n_min": 0}, "n_min"),
-        ({"n_min": 10}, "n_min"),
-        ({"adjacency": "neighbours"}, "adjacency"),
-        ({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}, "adjacency"),
-    ],
-)
-def test_mean_names_a_bad_adjacency_and_spends_nothing(options, name):
-    mean = PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, **options)
-    with Ledger(Budget(1.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match=name):
-        mean.fit(X)
-    assert ledger.spent.epsilon(1e-5) == 0
 
 
 # ----------------------------------------------------------------------------------------------
@@ -248,7 +213,7 @@ def test_means_before_noise_are_the_padded_ones():
 
 def test_half_budget_is_what_two_releases_fit_into():
     for budget in (Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(8.0, 1e-3), Budget(2.0)):
-        half = half_budget(budget)
+        half = Means.half_budget(budget)
         if budget.delta == 0:
             assert half.epsilon == budget.epsilon / 2
             continue
@@ -276,19 +241,6 @@ def test_class_means_are_one_array():
     assert fitted.covmeans_.shape == (2, 2, 2)
     with pytest.raises(InvalidArgument, match="no record of class 7;"):
         mdm(classes=[7, 8]).fit(X, (Y == "left") + 8)
-
-
-def test_a_worker_process_refuses_to_spend_beside_the_ledger():
-    """It spent, and advised to use a ledger: that of the process that had started it."""
-    with warnings.catch_warnings(), riemdp.Ledger(Budget(5.0, 1e-4)) as ledger:
-        warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match="a worker process would not charge the ledger"):
-            cross_val_score(mdm(), X, Y, cv=2, n_jobs=2, error_score="raise")
-        assert ledger.charges == 0
-        assert np.all(np.isfinite(cross_val_score(mdm(), X, Y, cv=2)))
-        assert ledger.charges == 2
-        copied = pickle.loads(pickle.dumps(clone(mdm())))
-    assert copied.fit(X, Y) is copied  # in this process nothing is in the way
 
 
 def test_pure_budget():
@@ -342,7 +294,7 @@ def test_class_means_with_much_noise_are_moved_into_the_ball(make, monkeypatch):
     """Radially, as a single mean is; and the stated error knows it."""
     given = {"budget": Budget(0.02, 1e-5), "count_outside": False, "random_state": 3}
     moved = make(**given).fit(X, Y)
-    monkeypatch.setattr(Moving, "law", lambda self, mechanism, radius: (None, False))
+    plant(monkeypatch, "law of a moved release", lambda self, mechanism, radius: (None, False))
     free = make(**given).fit(X, Y)
     lengths = []
     for inside, anywhere, release in zip(
@@ -367,12 +319,6 @@ def test_predictions():
     assert np.allclose(p.sum(axis=1), 1)
     assert np.array_equal(fitted.classes_[p.argmax(axis=1)], fitted.predict(X))
     assert np.array_equal(mdm(random_state=1).fit_predict(X, Y), fitted.predict(X))
-
-
-def test_refused_by_the_ledger_before_any_noise():
-    with Ledger(Budget(0.5, 1e-5)) as ledger, pytest.raises(BudgetExceeded):
-        mdm().fit(X, Y)
-    assert ledger.charges == 0
 
 
 # ----------------------------------------------------------------------------------------------
@@ -423,41 +369,6 @@ def test_grid_search_and_its_cost():
 
 # ----------------------------------------------------------------------------------------------
 # bad input
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"budget": None}, "budget"),
-        ({"ball": None}, "ball"),
-        ({"ball": 2.0}, "ball"),
-        ({"metric": "euclid"}, "metric"),
-        ({"labels": "secret"}, "labels"),
-        ({"labels": "private"}, "classes"),
-        ({"labels": "private", "classes": ["left", "right"]}, "min_class_size"),
-        ({"labels": "private", "classes": ["left"], "min_class_size": 0}, "min_class_size"),
-        ({"classes": ["left", "up"]}, "no record of class"),
-        ({"classes": []}, "classes"),
-        ({"mechanism": "k-norm-gradient"}, "mechanism"),
-        ({"random_state": 1.5}, "random_state"),
-        ({"budget": Budget(1.0)}, "delta > 0"),
-    ],
-    ids=str,
-)
-def test_bad_parameters(change, named):
-    with Ledger(Budget(5.0, 1e-3)) as ledger, pytest.raises(InvalidArgument, match=named):
-        mdm(**change).fit(X, Y)
-    assert ledger.charges == 0
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "named"),
-    [(X[0], Y[:1], "X"), (X[:, :, 0], Y, "X"), (X, Y[:5], "y"), ([["a"]], Y, "X")],
-    ids=["one", "vectors", "labels", "words"],
-)
-def test_bad_data(x, y, named):
-    with pytest.raises(InvalidArgument, match=f"`{named}`"):
-        mdm().fit(x, y)
-    with pytest.raises(InvalidArgument, match="sample_weight"):
-        mdm().fit(X, Y, sample_weight=np.ones(200))
 
 
 # ----------------------------------------------------------------------------------------------
@@ -516,7 +427,7 @@ def test_check_records_says_which_and_why():
 # ----------------------------------------------------------------------------------------------
 # what was spent
 def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     estimator = mdm(random_state=1)  # the noisy count of matrices outside may warn, too
     assert not hasattr(estimator, "total_spent_")
     with pytest.warns(riemdp.RiemdpWarning, match=r"PrivateMDM.fit spent epsilon 1 .*5 times"):
@@ -525,7 +436,7 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
         warnings.simplefilter("error", riemdp.RiemdpWarning)
         estimator.fit(X, Y)
     assert estimator.total_spent_ == estimator.guarantee_.repeat(2)
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     with warnings.catch_warnings(), Ledger(Budget(5.0, 1e-3)) as ledger:
         warnings.simplefilter("error", riemdp.RiemdpWarning)
         mdm(random_state=1).fit(X, Y)
@@ -534,7 +445,7 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
 
 
 def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     book = riemdp.session_ledger(Budget(4.0))
     try:
         with warnings.catch_warnings():
@@ -546,21 +457,6 @@ def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
     finally:
         riemdp.session_ledger(None)
     assert book.remaining(0.0) == 0.0
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        mdm(),
-        PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL),
-        riemdp.PrivatePCA(n_components=1, budget=BUDGET, row_norm=1.0),
-    ],
-    ids=["mdm", "mean", "pca"],
-)
-def test_weights_are_refused_by_name(estimator):
-    with Ledger(BUDGET) as ledger, pytest.raises(InvalidArgument, match="`sample_weight` is not"):
-        estimator.fit(X, Y, sample_weight=np.ones(200))
-    assert ledger.charges == 0
 
 
 def test_swapped_arguments_are_named():

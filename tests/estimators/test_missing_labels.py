@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger
-from riemdp.domains._door import NO_CLASS, admit_labels
+from tests.seam import Doors
 
 BUDGET, BALL = Budget(1.0, 1e-6), Ball(np.eye(2), 1.5)
 A = np.random.default_rng(1).normal(size=(80, 2, 9))
@@ -94,8 +94,8 @@ def test_a_missing_domain_is_refused_by_name() -> None:
 def test_a_missing_private_label_is_of_no_class_and_no_event(y) -> None:
     number = (np.ma.isMaskedArray(y) and y.dtype.kind == "i") or isinstance(y[1], int | float)
     classes = [0, 1] if number else ["left", "right"]
-    found = admit_labels("y", y, classes)
-    np.testing.assert_array_equal(found, [NO_CLASS, *[1, *[0, 1] * 39]])
+    found = Doors.admit_labels("y", y, classes)
+    np.testing.assert_array_equal(found, [Doors.NO_CLASS, *[1, *[0, 1] * 39]])
     given = {"budget": BUDGET, "ball": BALL, "labels": "private", "classes": classes}
     riemdp.PrivateMDM(min_class_size=20, random_state=1, **given).fit(X, y)
 
@@ -110,5 +110,5 @@ def test_missing_labels_of_pandas() -> None:
         with pytest.raises(InvalidArgument, match="`y` has labels that are missing"):
             riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, y)
         classes = [0, 1] if y is numbers else ["left", "right"]
-        found = admit_labels("y", y, classes)
-        np.testing.assert_array_equal(found, [NO_CLASS, *[1, *[0, 1] * 39]])
+        found = Doors.admit_labels("y", y, classes)
+        np.testing.assert_array_equal(found, [Doors.NO_CLASS, *[1, *[0, 1] * 39]])

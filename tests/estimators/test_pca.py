@@ -11,9 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import riemdp
 from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
-from riemdp.manifolds._spectral import pack, unpack
-from riemdp.mechanisms._second_moment import SecondMomentNoise
-from riemdp.statistics._second_moment import clip_rows, of_rows
+from tests.seam import Sums
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -30,11 +28,9 @@ def test_sklearn_checks():
     )
 
 
-def test_packing_is_an_isometry():
-    a = np.random.default_rng(1).normal(size=(4, 4))
-    a = a + a.T
-    assert np.linalg.norm(pack(a)) == pytest.approx(np.linalg.norm(a))
-    assert np.allclose(unpack(pack(a), 4), a)
+def unpacked(coordinates, k: int) -> np.ndarray:
+    """The symmetric matrix with these orthonormal coordinates."""
+    return np.asarray(riemdp.SPDAffineInvariant(k).from_coordinates(np.eye(k), coordinates))
 
 
 def moment_noise(scale: float = 1.0) -> np.ndarray:
@@ -42,13 +38,13 @@ def moment_noise(scale: float = 1.0) -> np.ndarray:
     one: W A W^T).
     """
     X = table(50, 3)
-    rows = clip_rows(X, 1.0)
+    rows = Sums.clip_rows(X, 1.0)
     exact = rows.T @ rows / len(rows)
-    mechanism = SecondMomentNoise(of_rows(3, 50, 1.0), BUDGET)
+    mechanism = Sums.SecondMomentNoise(Sums.of_rows(3, 50, 1.0), BUDGET)
     q = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     drawn = []
     for seed in range(400):
-        noisy = unpack(np.asarray(mechanism.release(X, seed).value), 3)
+        noisy = unpacked(mechanism.release(X, seed).value, 3)
         e = scale * q @ (noisy - exact) @ q.T
         drawn.append(np.concatenate([np.diag(e), np.sqrt(2) * e[np.triu_indices(3, 1)]]))
     return np.array(drawn)
@@ -72,7 +68,7 @@ def test_noise_law_and_planted_faults():
 def test_sensitivity_is_never_exceeded_and_attained():
     rng = np.random.default_rng(2)
     bound = 1.7
-    rows = clip_rows(
+    rows = Sums.clip_rows(
         rng.normal(size=(20000, 2, 4)).reshape(-1, 4) * rng.exponential(size=(40000, 1)), bound
     ).reshape(-1, 2, 4)
     moved = np.linalg.norm(
@@ -89,7 +85,7 @@ def test_clipping():
     rows = np.array(
         [[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0], [np.inf, 0.0], [1e300, 1e300], [0.0, 0.0]]
     )
-    out = clip_rows(rows, 1.0)
+    out = Sums.clip_rows(rows, 1.0)
     assert np.all(np.linalg.norm(out, axis=1) <= 1.0)
     assert np.allclose(out[0], [0.6, 0.8])
     assert np.array_equal(out[1], rows[1])
@@ -146,35 +142,10 @@ def test_fresh_noise_each_time_and_no_secret_in_a_pickle():
     assert not np.array_equal(one.components_, two.components_)
     stored = pickle.dumps(one)
     assert np.array_equal(pickle.loads(stored).components_, one.components_)
-    rows = clip_rows(X, 2.0)
+    rows = Sums.clip_rows(X, 2.0)
     for secret in (X[0], rows.T @ rows / len(rows)):
         assert np.ascontiguousarray(secret).tobytes() not in stored
     assert clone(one).get_params() == one.get_params()
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"budget": None}, "budget"),
-        ({"budget": 1.0}, "budget"),
-        ({"row_norm": None}, "row_norm"),
-        ({"row_norm": -1.0}, "row_norm"),
-        ({"n_components": None}, "n_components"),
-        ({"n_components": 6}, "n_components"),
-        ({"n_components": 0}, "n_components"),
-        ({"mechanism": "magic"}, "mechanism"),
-        ({"center": np.zeros(3)}, "center"),
-        pytest.param({"random_state": np.random.RandomState(0)}, "random_state", id="RandomState"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_named_and_nothing_is_spent(change, named):
-    parameters = {"n_components": 2, "budget": BUDGET, "row_norm": 2.0, **change}
-    with Ledger(Budget(5.0, 1e-3)) as ledger, pytest.raises(InvalidArgument, match=named):
-        PrivatePCA(**parameters).fit(table())
-    assert ledger.charges == 0
-    with pytest.raises(TypeError):
-        PrivatePCA(2, BUDGET)  # keyword-only
 
 
 def test_rows_of_text_are_named_without_their_entries_or_are_zero():

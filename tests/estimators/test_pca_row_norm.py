@@ -9,10 +9,9 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, PrivatePCA
-from riemdp.manifolds._spectral import unpack
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._second_moment import AdaptiveSecondMoment
 from riemdp.randomness import noise_source
+from tests.estimators.test_pca import unpacked
+from tests.seam import Searches, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -56,7 +55,7 @@ def normalised_noise(releases=300, spent=1.0):
     """
     X, n = table(60, 3), 60
     budget = Budget(12.0, 1e-5)
-    mechanism = AdaptiveSecondMoment(3, n=n, budget=budget)
+    mechanism = Sums.AdaptiveSecondMoment(3, n=n, budget=budget)
     z = riemdp.gaussian_noise_multiplier(budget)
     w = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     source, out = noise_source(1), []
@@ -65,7 +64,7 @@ def normalised_noise(releases=300, spent=1.0):
         r = release.details["row_norm"]
         length = np.linalg.norm(X, axis=1)
         clipped = X * np.minimum(1.0, r / length)[:, None]
-        e = w @ (unpack(np.asarray(release.value), 3) - clipped.T @ clipped / n) @ w.T
+        e = w @ (unpacked(release.value, 3) - clipped.T @ clipped / n) @ w.T
         left = 1.0 - spent * release.details["share_of_search"]
         sigma = z / math.sqrt(left) * math.sqrt(2.0) * r**2 / n
         frame = np.concatenate([np.diag(e), math.sqrt(2) * e[np.triu_indices(3, 1)]])
@@ -84,7 +83,7 @@ def test_noise_is_what_the_share_that_is_left_pays_for():
 def test_all_shares_together_are_the_budget(budget, monkeypatch):
     shares: list[float] = []
 
-    class Noted(BudgetedNoise):
+    class Noted(Searches.BudgetedNoise):
         def count(self, share, source):
             shares.append(share)
             return super().count(share, source)
@@ -93,14 +92,14 @@ def test_all_shares_together_are_the_budget(budget, monkeypatch):
             shares.append(share)
             return super().scale(sensitivity, share, dim)
 
-    monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
-    mechanism = AdaptiveSecondMoment(4, n=2000, budget=budget)
+    plant(monkeypatch, "noise of shares", Noted)
+    mechanism = Sums.AdaptiveSecondMoment(4, n=2000, budget=budget)
     mechanism.release(table(), 0)
     assert len(shares) == 14
     assert sum(shares) == pytest.approx(1.0, abs=1e-12)
 
 
-class FromTheData(AdaptiveSecondMoment):
+class FromTheData(Sums.AdaptiveSecondMoment):
     """A planted fault: the length of the longest row, taken without paying."""
 
     def _located(self, lengths, finite, rank, source, members):
@@ -131,7 +130,7 @@ def advantage(kind, releases=400):
 
 
 def test_one_row_shows_no_more_than_is_claimed():
-    found, claimed = advantage(AdaptiveSecondMoment)
+    found, claimed = advantage(Sums.AdaptiveSecondMoment)
     assert found < claimed
 
 
@@ -149,7 +148,7 @@ def test_one_charge_and_a_refusal_from_public_numbers():
         assert ledger.charges == 0
         fitted(table())
     assert ledger.charges == 1
-    need = AdaptiveSecondMoment(4, n=1, budget=BUDGET).need
+    need = Sums.AdaptiveSecondMoment(4, n=1, budget=BUDGET).need
     fitted(table(need))
     with pytest.raises(InvalidArgument, match="too few"):
         fitted(table(need - 1))

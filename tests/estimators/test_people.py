@@ -24,14 +24,9 @@ from riemdp import (
 )
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.domains import AdaptiveBall
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._class_means import AdaptiveClassMeans
-from riemdp.mechanisms._discriminant import LabelledSums, TangentDiscriminant
-from riemdp.mechanisms._search_people import SearchPeople
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
-from riemdp.statistics._membership import Membership
-from riemdp.statistics._second_moment import of_rows
+from tests.seam import Searches, Sums
 
 BUDGET, SURE = Budget(3.0, 1e-5), Budget(20.0, 1e-5)
 BALL = Ball(np.eye(3), 2.0)
@@ -86,8 +81,8 @@ def data_sets():
 
 @pytest.mark.parametrize("moments", [False, True])
 def test_one_person_moves_the_joint_vector_by_at_most_two(moments):
-    sums = LabelledSums(3, 2, 4, None, moments)
-    joint = [sums.joint(z, y, Membership(g, len(z))) for z, y, g in data_sets()]
+    sums = Sums.LabelledSums(3, 2, 4, None, moments)
+    joint = [sums.joint(z, y, Sums.Membership(g, len(z))) for z, y, g in data_sets()]
     worst = max(float(np.linalg.norm(a - b)) for a in joint for b in joint)
     assert worst <= sums.sensitivity
     assert worst == pytest.approx(2.0)
@@ -96,10 +91,10 @@ def test_one_person_moves_the_joint_vector_by_at_most_two(moments):
 
 
 def test_one_person_moves_class_means_by_at_most_two():
-    mechanism = AdaptiveClassMeans(
+    mechanism = Sums.AdaptiveClassMeans(
         riemdp.SPDLogEuclidean(2), AdaptiveBall(), n=3, classes=2, budget=BUDGET
     )
-    sums = [mechanism.sums(z, y, Membership(g, len(z))) for z, y, g in data_sets()]
+    sums = [mechanism.sums(z, y, Sums.Membership(g, len(z))) for z, y, g in data_sets()]
     worst = max(float(np.linalg.norm(a - b)) for a in sums for b in sums)
     assert worst == pytest.approx(2.0)
     assert worst <= mechanism.sensitivity
@@ -113,8 +108,10 @@ def test_answers_of_a_search_are_those_of_people():
 
     def search(X, groups, unit=4.0):
         domain = AdaptiveBall(outer=Ball(np.zeros(1), unit)).on(line)
-        members = Membership(groups, len(X))
-        found = SearchPeople(domain, X, members, BudgetedNoise(BUDGET), noise_source(0))
+        members = Sums.Membership(groups, len(X))
+        found = Searches.SearchPeople(
+            domain, X, members, Searches.BudgetedNoise(BUDGET), noise_source(0)
+        )
         found.set_scales(())
         return found
 
@@ -138,7 +135,7 @@ def test_means_and_majorities_of_many_records():
     rng = np.random.default_rng(2)
     places = rng.integers(0, 5, 30000)
     rows, flags = rng.normal(size=(30000, 2)), rng.random(30000) < 0.5
-    members = Membership(places, 30000)
+    members = Sums.Membership(places, 30000)
     by_hand = np.stack([rows[places == i].mean(axis=0) for i in range(5)])
     assert np.allclose(members.means(rows), by_hand, atol=1e-15, rtol=1e-12)
     assert members.majority(flags) == sum(flags[places == i].mean() >= 0.5 for i in range(5))
@@ -227,16 +224,16 @@ def test_a_person_with_many_hostile_records_does_not_show():
         return gaussian_mu_lower_bound(*found)
 
     mu = 1.0 / riemdp.gaussian_noise_multiplier(budget)
-    of_people = TangentDiscriminant(space, ball, n=n, classes=2, budget=budget)
-    assert scores(of_people, Membership(groups, len(X))) < mu
+    of_people = Sums.TangentDiscriminant(space, ball, n=n, classes=2, budget=budget)
+    assert scores(of_people, Sums.Membership(groups, len(X))) < mu
 
-    class OfRecords(TangentDiscriminant):  # a planted fault: weight 1 with the noise of people
+    class OfRecords(Sums.TangentDiscriminant):  # a planted fault: weight 1 with the noise of people
         def _draw(self, value, source):
-            flat = Membership(np.arange(len(value.labels)), len(value.labels))
+            flat = Sums.Membership(np.arange(len(value.labels)), len(value.labels))
             return super()._draw(value._replace(members=flat), source)
 
     planted = OfRecords(space, ball, n=n, classes=2, budget=budget)
-    assert scores(planted, Membership(groups, len(X))) > 2 * mu
+    assert scores(planted, Sums.Membership(groups, len(X))) > 2 * mu
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -305,8 +302,8 @@ def test_one_person_moves_second_moments_by_no_more_than_one_row():
     found = []
     for own in (np.eye(3)[:1], np.tile(np.eye(3)[1], (1000, 1)), np.tile(np.eye(3), (300, 1))):
         rows = np.vstack([rest, own])
-        query = of_rows(3, 3, 1.0, people=True)
-        members = Membership([0, 1, *[2] * len(own)], len(rows))
+        query = Sums.of_rows(3, 3, 1.0, people=True)
+        members = Sums.Membership([0, 1, *[2] * len(own)], len(rows))
         found.append(query.value(query.prepare(rows, members)))
     stated = query.sensitivity
     moved = [float(np.linalg.norm(a - b)) for a in found for b in found]

@@ -12,10 +12,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger
-from riemdp.domains import _door, _stream
 from riemdp.estimators import PrivateMDM, PrivatePCA, PrivateTangentSpace
-from riemdp.statistics import _streamed_mean
 from tests.domains.test_stream import Damaged, mapped
+from tests.seam import Doors, plant
 
 BALL = Ball(np.eye(2), 1.0)
 BUDGET = Budget(5.0, 1e-6)
@@ -26,9 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:about", "ignore::riemdp.RiemdpWa
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(_stream, "MOST_ROWS", 128)
-    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 100)
-    monkeypatch.setattr(_streamed_mean, "_FEW", 32)
+    plant(monkeypatch, "rows of a part", 128)
+    plant(monkeypatch, "records of a sample", 100)
+    plant(monkeypatch, "records that are few", 32)
 
 
 @functools.cache
@@ -76,10 +75,10 @@ def test_class_means_are_those_of_matrices_in_memory(tmp_path, given, metric) ->
 def test_a_class_read_wrongly_is_seen(tmp_path, monkeypatch) -> None:
     """A planted fault: the records after the wanted ones are read."""
     X, y = records()
-    here, chosen = fitted(X, y), _stream.Stream.chosen
-    monkeypatch.setattr(
-        _stream.Stream,
-        "chosen",
+    here, chosen = fitted(X, y), Doors.Stream.chosen
+    plant(
+        monkeypatch,
+        "records of a class",
         lambda self, places, size: chosen(self, np.minimum(places + 1, N - 1), size),
     )
     there = fitted(mapped(tmp_path, X), y)
@@ -136,7 +135,7 @@ def test_a_tangent_space_is_that_of_matrices_in_memory(tmp_path) -> None:
     ids=["search", "groups", "pca", "eigenvector", "covariance"],
 )
 def test_a_large_file_is_never_taken_into_memory_silently(tmp_path, monkeypatch, take) -> None:
-    monkeypatch.setattr(_door, "WHOLE", 1000)
+    plant(monkeypatch, "bytes taken whole", 1000)
     X, y = records()
     if "PCA" in str(take.__code__.co_names) or "eigenvector" in str(take.__code__.co_names):
         X = np.nan_to_num(X).reshape(N, 4)

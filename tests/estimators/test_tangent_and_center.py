@@ -21,6 +21,7 @@ from riemdp import (
     PrivateTLCenter,
     PrivateTSClassifier,
 )
+from tests.seam import original, plant
 
 BUDGET = Budget(2.0, 1e-5)
 BALL = Ball(np.eye(2), 2.5)
@@ -156,14 +157,13 @@ def test_a_record_moves_the_mean_of_its_own_subject_only():
 
 def test_a_mean_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     """A planted fault: a subject is released with three times the budget."""
-    from riemdp.estimators import _center
 
-    honest = _center.prepared_mean
+    honest = original("mean that a center is made of")
 
     def dear(manifold, x, ball, budget, **more):
         return honest(manifold, x, ball, Budget(3 * budget.epsilon, budget.delta), **more)
 
-    monkeypatch.setattr(_center, "prepared_mean", dear)
+    plant(monkeypatch, "mean that a center is made of", dear)
     with pytest.raises(riemdp.RiemdpError, match="cost more than was charged"):
         center().fit(X, domains=WHO)
 
@@ -246,45 +246,6 @@ def test_a_pipeline_with_routed_domains():
         pipeline.fit(X, Y, domains=WHO)
         assert ledger.charges == 2
         assert pipeline.score(X[WHO == "b"], Y[WHO == "b"]) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("change", "given", "named"),
-    [
-        ({"budget": None}, {}, "budget"),
-        ({"ball": 2.0}, {}, "ball"),
-        ({"metric": "euclid"}, {}, "metric"),
-        ({"on_invalid": "drop"}, {}, "on_invalid"),
-        ({"random_state": 1.5}, {}, "random_state"),
-        ({"target_domain": "c"}, {"domains": WHO}, "target_domain"),
-        ({"target_domain": "a"}, {"y": Y}, "domain/class"),
-        ({"target_domain": "a"}, {}, "domain/class"),
-        ({}, {"domains": WHO[:-1]}, "domains"),
-        ({}, {"sample_weight": np.ones(240)}, "sample_weight"),
-        ({"ball": None}, {"domains": np.r_[["c"] * 3, WHO[3:]]}, "too few"),
-    ],
-)
-def test_bad_parameters_of_a_centre(change, given, named):
-    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(9.0, 1e-4)) as ledger:
-        center(**change).fit(X, **given)
-    assert ledger.charges == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "x", "named"),
-    [
-        ({"budget": None}, X, "budget"),
-        ({}, X.reshape(240, 4), "X"),
-        ({"metric": "euclid"}, X, "metric"),
-        ({"on_invalid": "drop"}, X, "on_invalid"),
-    ],
-)
-def test_bad_parameters_of_a_tangent_space(change, x, named):
-    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(9.0, 1e-4)) as ledger:
-        tangent(**change).fit(x)
-    assert ledger.charges == 0
-    with pytest.raises(InvalidArgument, match="tangent coordinates"):
-        tangent().fit(X).inverse_transform(np.ones((3, 7)))
 
 
 @pytest.mark.parametrize("make", [center, tangent])

@@ -15,7 +15,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
 from riemdp.federated import Agreement, Refused, SearchAgreement, Setup, Site, answer
-from riemdp.federated import _agent as agent
+from tests.seam import Commands, Servers, Sites
 
 TEXT = """
 run = "spring"
@@ -155,16 +155,15 @@ def test_a_mistake_in_the_agreement_is_named(tmp_path, old, new, named):
 
 def test_one_text_is_one_problem_and_is_calibrated_once(tmp_path):
     """A process that reads its agreement for every message has one cached calibration."""
-    from riemdp.federated import _accounting
 
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
     first, second = (_agreement(folder).setup for folder in folders)
     assert first.sigma(41) is not None
-    known = _accounting._calibrate.cache_info()
+    known = Sites.calibrate.cache_info()
     assert second.sigma(41) == first.sigma(41)
-    assert _accounting._calibrate.cache_info().misses == known.misses
+    assert Sites.calibrate.cache_info().misses == known.misses
     other = _agreement(tmp_path, TEXT.replace("epsilon = 2.0", "epsilon = 2.5")).setup
     assert other.sigma(41) != first.sigma(41)
     with pytest.raises(ValueError, match="read-only"):
@@ -411,7 +410,7 @@ def test_the_servers_own_point_stays_where_sites_answer(tmp_path):
     for name in server.invite(NAMES):
         server.receive(name, 2.0 * np.exp(3.0) * np.eye(2))  # valid, and far from the ball
     server.close()
-    assert not agent.is_outside(setup.prirfed, server.value)
+    assert not Sites.is_outside(setup.prirfed, server.value)
     assert float(setup.prirfed.problem.manifold.dist(START, server.value)) > 1.49
 
 
@@ -428,9 +427,7 @@ def test_a_run_that_was_started_with_other_settings_is_told_so(tmp_path):
 def _run(*words):
     from typer.testing import CliRunner
 
-    from riemdp.cli._app import app
-
-    done = CliRunner().invoke(app, ["federated", *map(str, words)])
+    done = CliRunner().invoke(Commands.app, ["federated", *map(str, words)])
     return done.exit_code, done.output
 
 
@@ -476,7 +473,6 @@ def test_a_key_pair_stays_at_its_site(tmp_path):
 
 
 def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
-    from riemdp.federated._agent import answer_sum, keys_of
 
     text = TEXT.replace("agents-per-round = 2", "agents-per-round = 3")
     text = text.replace("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 1', 1)
@@ -491,11 +487,13 @@ def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
     own = SITE.replace("[files]", '[files]\nkey = "{name}.key"')
     sites = {name: _site(tmp_path, name, text=own) for name in NAMES}
     assert "shared; holds if at most 1" in _run("agree", tmp_path / "agreement.toml")[1]
-    members = {name: keys_of(site, agreed.setup).fresh.hex() for name, site in sites.items()}
+    members = {name: Sites.keys_of(site, agreed.setup).fresh.hex() for name, site in sites.items()}
     north, fingerprint = sites["north"], agreed.fingerprint
 
     def ask(number, sent, agreement=fingerprint):
-        return answer_sum(north, agreed.setup, _records(), START, number, sent, agreement=agreement)
+        return Sites.answer_sum(
+            north, agreed.setup, _records(), START, number, sent, agreement=agreement
+        )
 
     for sent, named in (
         (members, None),
@@ -514,7 +512,6 @@ def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
 
 def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
     from riemdp.federated import Coordinator, plan_federated
-    from riemdp.federated._told import write_result
     from riemdp.randomness import noise_source
 
     agreed = _agreement(tmp_path)
@@ -527,7 +524,7 @@ def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
         server.invite(NAMES)
         server.close()
     path, page = tmp_path / "result.npz", tmp_path / "report.html"
-    write_result(str(path), server, reproducible=False, agreement=setup.agreement)
+    Servers.write_result(str(path), server, reproducible=False, agreement=setup.agreement)
     code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
     assert code == 0, said
     told = json.loads((tmp_path / "report.json").read_text())

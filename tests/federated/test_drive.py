@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, privacy, problems
-from riemdp.federated._drive import Setup, Timing, drive, make_coordinator
+from riemdp.federated import Setup
 from riemdp.randomness import noise_source
+from tests.seam import Servers
 
 DIM = 4
 E1 = np.eye(DIM)[0]
@@ -88,11 +89,11 @@ def _run(behaviour, setup, timing=None, **keywords):
         behaviour, clock, **{k: keywords.pop(k) for k in ("joins", "leaves") if k in keywords}
     )
 
-    server = drive(
+    server = Servers.drive(
         setup,
         fake,
         noise_source(3),
-        timing=timing or Timing(),
+        timing=timing or Servers.Timing(),
         clock=clock,
         pause=clock.sleep,
         **keywords,
@@ -110,7 +111,7 @@ def test_good_agents_finish_without_waiting():
 @pytest.mark.parametrize("fault", [*FAULTS, "dead"])
 def test_every_fault_keeps_the_point_valid_and_is_charged(fault):
     setup = _setup(2)
-    server, _, clock = _run({"a": fault, "b": fault}, setup, Timing(timeout=30.0))
+    server, _, clock = _run({"a": fault, "b": fault}, setup, Servers.Timing(timeout=30.0))
     np.testing.assert_array_equal(server.value, E1)
     assert [r.moved for r in server.records] == [False] * 4
     assert clock.now <= 4 * 30.2
@@ -128,7 +129,7 @@ def test_one_fault_among_good_ones_is_left_out():
 
 def test_a_round_closes_after_the_grace_period_not_the_timeout():
     server, _, clock = _run(
-        {"a": "dead", "b": "good"}, _setup(2), Timing(timeout=1000.0, grace=7.0)
+        {"a": "dead", "b": "good"}, _setup(2), Servers.Timing(timeout=1000.0, grace=7.0)
     )
     assert clock.now == pytest.approx(4 * 7.0, abs=1.0)
     assert [r.missing for r in server.records] == [1] * 4
@@ -137,7 +138,7 @@ def test_a_round_closes_after_the_grace_period_not_the_timeout():
 def test_over_invitation_closes_when_enough_have_answered():
     behaviour = {"a": "good", "b": "good", "c": ("slow", 50.0)}
     server, _, clock = _run(
-        behaviour, _setup(3, per_round=2, over_invite=1), Timing(timeout=100.0, grace=90.0)
+        behaviour, _setup(3, per_round=2, over_invite=1), Servers.Timing(timeout=100.0, grace=90.0)
     )
     assert clock.now == 0.0
     assert all(r.invited == 3 for r in server.records)
@@ -155,7 +156,7 @@ def test_a_late_joiner_is_enrolled_and_a_leaver_is_not_asked():
 
 def test_a_run_ends_before_dropouts_overspend():
     setup = _setup(10, rounds=30, per_round=1, min_agents=1)
-    server, _, _ = _run({"a": "good"}, setup, Timing(patience=0.0))
+    server, _, _ = _run({"a": "good"}, setup, Servers.Timing(patience=0.0))
     assert 0 < len(server.records) < 30
     assert server.guarantee().within(setup.budget)
 
@@ -180,7 +181,7 @@ def test_a_run_goes_on_when_some_have_gone(tmp_path):
 def test_a_run_ends_cleanly_when_everybody_has_gone():
     setup = _setup(2, rounds=6)
     server, _, clock = _run(
-        {"a": "good", "b": "good"}, setup, Timing(patience=5.0), leaves={"a": 2, "b": 2}
+        {"a": "good", "b": "good"}, setup, Servers.Timing(patience=5.0), leaves={"a": 2, "b": 2}
     )
     assert len(server.records) == 2
     assert clock.now <= 6.0
@@ -188,7 +189,7 @@ def test_a_run_ends_cleanly_when_everybody_has_gone():
 
 def test_nobody_there_is_an_error_that_says_so():
     with pytest.raises(InvalidArgument, match="no agent was there"):
-        _run({}, _setup(2), Timing(patience=1.0))
+        _run({}, _setup(2), Servers.Timing(patience=1.0))
 
 
 def _crash_after(last: int, setup: Setup, state) -> None:
@@ -217,8 +218,8 @@ def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
     setup, state, clock = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz", Clock()
     fake = Dies({"a": "good", "b": "good"}, clock)
     with pytest.raises(ConnectionError):
-        drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
-    server = make_coordinator(setup, {"a": 10, "b": 10}, noise_source(3))
+        Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
+    server = Servers.make_coordinator(setup, {"a": 10, "b": 10}, noise_source(3))
     server.load(state)
     assert [r.accepted for r in server.records] == [2, 2, 0]
     assert server.records[-1].missing == 2
@@ -262,6 +263,6 @@ def test_bad_settings_are_named():
     with pytest.raises(InvalidArgument, match="min_agents"):
         _setup(3, min_agents=4)
     with pytest.raises(InvalidArgument, match="grace"):
-        Timing(grace=-1.0)
+        Servers.Timing(grace=-1.0)
     with pytest.raises(InvalidArgument, match="poll"):
-        Timing(poll=0.0)
+        Servers.Timing(poll=0.0)

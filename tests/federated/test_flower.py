@@ -12,6 +12,7 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, Budget, BudgetExceeded, Ledger, PriRFed, problems
+from tests.seam import over_flower
 
 from .deployment import isolated
 
@@ -76,10 +77,9 @@ class Grid:
 
 
 def _transport(answers, **keywords):
-    from riemdp.federated.flower._server import GridTransport
 
     grid, clock = Grid(answers), SimpleNamespace(now=0.0)
-    transport = GridTransport(
+    transport = over_flower().GridTransport(
         grid,
         E1,
         ttl=60.0,
@@ -92,9 +92,8 @@ def _transport(answers, **keywords):
 
 
 def _hello(name, records=10, sigma=1.0):
-    from riemdp.federated.flower._messages import hello
 
-    return hello(name, records, sigma)
+    return over_flower().hello(name, records, sigma)
 
 
 HELLO, TRAIN = "query.hello", "train"
@@ -139,12 +138,10 @@ def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog)
 def test_replies_are_matched_by_the_message_they_answer(caplog):
     from flwr.app import RecordDict
 
-    from riemdp.federated.flower._messages import pack
-
     names = "abcde"
     answers = {(i + 1, HELLO): _hello(name) for i, name in enumerate(names)}
     answers |= {
-        (1, TRAIN): pack(E1, records=10),
+        (1, TRAIN): over_flower().pack(E1, records=10),
         (2, TRAIN): "declined",
         (3, TRAIN): RecordDict(),
     }  # d and e are silent
@@ -159,9 +156,9 @@ def test_replies_are_matched_by_the_message_they_answer(caplog):
     assert got["c"] == (None, None)  # no point in it
     assert set(got) == {"a", "b", "c"}
     assert transport.replies() == []
-    grid.answers[5, TRAIN] = pack(E1, records=10)
+    grid.answers[5, TRAIN] = over_flower().pack(E1, records=10)
     transport.send(("e",), E1, 1)
-    grid.box["m9"] = pack(E1, records=10)  # d's reply to the round before: late
+    grid.box["m9"] = over_flower().pack(E1, records=10)  # d's reply to the round before: late
     assert [name for name, *_ in transport.replies()] == ["e"]
 
 
@@ -188,27 +185,24 @@ def _rows(seed):
 def _ask(app, kind, point=E1, number=0, *, node=None, run=None, **facts):
     from flwr.app import Context, Message, RecordDict
 
-    from riemdp.federated.flower._messages import pack
-
     node = {"name": "a"} if node is None else node
     context = Context(
         run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run or {}
     )
-    return app(Message(pack(point, round=number, **facts), 1, kind), context)
+    return app(Message(over_flower().pack(point, round=number, **facts), 1, kind), context)
 
 
 @messages
 def test_an_agent_answers_with_a_private_point_and_charges_its_book():
     from riemdp.federated import flower, plan_federated
-    from riemdp.federated.flower._messages import fact, unpack
 
     setup, book = _setup(Budget(2.0, 1e-5)), Ledger(Budget(50.0, 1e-5))
     app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
     said = _ask(app, HELLO)
-    assert fact(said.content, "records") == 30
-    assert fact(said.content, "sigma") == setup.sigma(30) > 0
+    assert over_flower().fact(said.content, "records") == 30
+    assert over_flower().fact(said.content, "sigma") == setup.sigma(30) > 0
     assert book.charges == 0
-    points = [unpack(_ask(app, TRAIN, number=k).content, E1) for k in range(2)]
+    points = [over_flower().unpack(_ask(app, TRAIN, number=k).content, E1) for k in range(2)]
     assert not np.array_equal(*points)  # noise of its own
     assert all(
         riemdp.federated.validate_reply(setup.prirfed.problem.manifold, E1, p) for p in points
@@ -325,12 +319,14 @@ def signed(tmp_path):
 @messages
 def test_an_app_of_two_lines_answers_for_a_site_that_has_signed(signed, caplog):
     from riemdp.federated import flower
-    from riemdp.federated.flower._messages import fact
 
     folder, fingerprint = signed
     app, node = flower.client_app(), {"site": str(folder / "a.toml")}
     said = _ask(app, HELLO, node=node, agreement=fingerprint)
-    assert (fact(said.content, "name"), fact(said.content, "records")) == ("a", 30)
+    assert (
+        over_flower().fact(said.content, "name"),
+        over_flower().fact(said.content, "records"),
+    ) == ("a", 30)
     run = {"agreement": "/somewhere.toml", "timeout": 9.0, "epsilon": 2.0}
     reply = _ask(app, TRAIN, node=node, run=run, number=1, agreement=fingerprint)
     assert not reply.has_error()
@@ -364,15 +360,14 @@ def test_a_site_that_has_signed_declines_every_other_run(signed, run, facts, wor
 
 @messages
 def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signed):
-    from riemdp.federated.flower._server import _agreed
 
     folder, fingerprint = signed
-    setup = _agreed({"agreement": str(folder / "agreement.toml"), "timeout": 5.0})
+    setup = over_flower().agreed({"agreement": str(folder / "agreement.toml"), "timeout": 5.0})
     assert (setup.agreement, setup.sites) == (fingerprint, ("a", "b"))
     with pytest.raises(riemdp.InvalidArgument, match="another epsilon"):
-        _agreed({"agreement": str(folder / "agreement.toml"), "epsilon": 3.0})
+        over_flower().agreed({"agreement": str(folder / "agreement.toml"), "epsilon": 3.0})
     with pytest.raises(riemdp.InvalidArgument, match="names no agreement"):
-        _agreed({})
+        over_flower().agreed({})
     answers = {(1, HELLO): _hello("a"), (2, HELLO): _hello("stranger")}
     _, _, transport = _transport(answers, sites=setup.sites)
     assert transport.agents() == {"a": 10}
@@ -413,14 +408,13 @@ HONEST = {"timeout": 300.0, "grace": 60.0, "agreement": "/server/agreement.toml"
 )
 def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
     """Whoever starts a run chooses its configuration."""
-    from riemdp.federated.flower._messages import fact
 
     app, folder, signed = hospital
     node = {"site": str(folder / "site.toml")}
     expected = _hospital_sigma(599)
     said = _ask(app, HELLO, CENTRE, node=node, run=HONEST | run, agreement=signed)
-    assert fact(said.content, "records") == 599
-    assert fact(said.content, "sigma") == pytest.approx(expected, rel=1e-9)
+    assert over_flower().fact(said.content, "records") == 599
+    assert over_flower().fact(said.content, "sigma") == pytest.approx(expected, rel=1e-9)
     reply = _ask(app, TRAIN, CENTRE, node=node, run=HONEST | run, agreement=signed)
     assert not reply.has_error()
     book = Ledger.load(folder / "book-0.json")
@@ -574,9 +568,7 @@ def test_an_interrupted_engine_leaves_no_process_behind(polite):
     import sys
     import time
 
-    from riemdp.federated.flower import _host, _simulate
-
-    prefix = _host.prefix()
+    prefix = over_flower().prefix()
     if not prefix:
         pytest.skip("needs namespaces of its own")
     mark = f"987654{int(polite)}"
@@ -591,7 +583,7 @@ def test_an_interrupted_engine_leaves_no_process_behind(polite):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"begun\n"
-    _simulate._end(process, 60.0 if polite else 1.0)
+    over_flower().end(process, 60.0 if polite else 1.0)
     process.stdout.close()
     assert process.returncode == (3 if polite else -9)
     end = time.monotonic() + 10

@@ -20,7 +20,7 @@ import pytest
 from riemdp import Budget, Ledger, SPDLogEuclidean, frechet_mean
 from riemdp.datasets import descriptor_ball
 from riemdp.federated import Agreement, SearchAgreement, Site
-from riemdp.federated._search_drive import told_release
+from tests.seam import Servers
 
 from .deployment import isolated
 from .test_deployment import ROOT
@@ -165,7 +165,7 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
 def test_the_commands_of_the_readme_give_a_mean_where_no_radius_is_known(tmp_path):
     folder, said = by_hand(tmp_path, BEGIN + SEARCH)
     agreed = SearchAgreement.read(folder / "agreement-search.toml")
-    release, _ = told_release(agreed, folder / "result-search.npz")
+    release, _ = Servers.told_release(agreed, folder / "result-search.npz")
     questions = release.details["sums"]
     assert f"question {questions - 1} (the sum of all squared distances): 3 of 3 sites" in said
     assert "100.0% of the budget is used" in said

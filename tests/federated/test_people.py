@@ -9,14 +9,9 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
-from riemdp.federated import PriRFed, run_in_process
-from riemdp.federated._agent import local_update
-from riemdp.federated._secure_sum import Keys, Question, Roster, total
-from riemdp.federated._shared import Belonging, context_of, masked_sum, plan_shared
+from riemdp.federated import PriRFed, local_update, run_in_process
 from riemdp.optimizers import DPRGD
-from riemdp.optimizers._account import Account
-from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
-from riemdp.optimizers._people import People
+from tests.seam import Gradients, Masks, Sites
 from tests.statistical import ALPHA, gaussian_p_value
 
 SPHERE = riemdp.Sphere(3)
@@ -44,8 +39,8 @@ def shared(**changed) -> PriRFed:
 
 
 def summed(records: np.ndarray, labels: np.ndarray, places: int = 16, seed: int = 0) -> np.ndarray:
-    people = People(records, len(records), labels, places).drawn(noise_source(seed))
-    return clipped_sum(PROBLEM, people, NORTH, CLIP, centered=False)
+    people = Gradients.People(records, len(records), labels, places).drawn(noise_source(seed))
+    return Gradients.clipped_sum(PROBLEM, people, NORTH, CLIP, centered=False)
 
 
 def by_hand(records: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -79,13 +74,17 @@ def test_one_person_moves_a_sum_by_no_more_than_one_record(places: int) -> None:
             people = np.concatenate([own, others]), np.concatenate([np.zeros(count, int), mine])
             found.append(summed(*people, places=places))
     gaps = [float(np.linalg.norm(a - b)) for a in found for b in found]
-    assert max(gaps) <= sum_sensitivity(CLIP)
+    assert max(gaps) <= Gradients.sum_sensitivity(CLIP)
     assert max(gaps) > 0.99 * 2 * CLIP  # attained, so the claim is not loose
     # records that all count change it by more: the test can fail
     whole = np.tile(ends[0], (40, 1))
-    one = clipped_sum(PROBLEM, np.concatenate([whole, others]), NORTH, CLIP, centered=False)
-    two = clipped_sum(PROBLEM, np.concatenate([-whole, others]), NORTH, CLIP, centered=False)
-    assert float(np.linalg.norm(one - two)) > 30 * sum_sensitivity(CLIP)
+    one = Gradients.clipped_sum(
+        PROBLEM, np.concatenate([whole, others]), NORTH, CLIP, centered=False
+    )
+    two = Gradients.clipped_sum(
+        PROBLEM, np.concatenate([-whole, others]), NORTH, CLIP, centered=False
+    )
+    assert float(np.linalg.norm(one - two)) > 30 * Gradients.sum_sensitivity(CLIP)
 
 
 @pytest.mark.parametrize("noise", ["local", "shared"])
@@ -154,35 +153,35 @@ def test_a_local_answer_is_one_of_people() -> None:
     prirfed = shared(noise="local", tolerated=0)
     x = SITES[0].copy()
     x[:60] = [1.0, 0.0, 0.0]
-    people = Belonging(x, np.concatenate([np.zeros(60, int), np.arange(1, 21)]))
+    people = Sites.Belonging(x, np.concatenate([np.zeros(60, int), np.arange(1, 21)]))
     silent = local_update(prirfed, people, NORTH, 1e-9, rng=3)
     assert silent.guarantee.unit == "person"
     moved = -np.asarray(SPHERE.to_coordinates(NORTH, SPHERE.log(NORTH, silent.value))) / 0.25
     np.testing.assert_allclose(moved, summed(x, people.groups) / 21, atol=1e-6)
 
 
-def keys_and_roster(*names: str) -> tuple[dict[str, Keys], Roster]:
-    keys = {name: Keys.new(name) for name in names}
+def keys_and_roster(*names: str) -> tuple[dict[str, Masks.Keys], Masks.Roster]:
+    keys = {name: Masks.Keys.new(name) for name in names}
     agreed = {n: k.long_term for n, k in keys.items()}
-    return keys, Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
+    return keys, Masks.Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
 
 
 def test_a_site_that_cannot_pay_draws_nothing() -> None:
     keys, roster = keys_and_roster("a", "b", "c")
-    question = Question("ab" * 32, 0, roster, context_of(SPHERE, NORTH))
-    people, source = Belonging(SITES[0], GROUPS[0], 2), noise_source(3)
-    little = Account(Ledger(Budget(1e-3, 1e-9)))
-    plan = plan_shared(shared(), BUDGET)
+    question = Masks.Question("ab" * 32, 0, roster, Sites.context_of(SPHERE, NORTH))
+    people, source = Sites.Belonging(SITES[0], GROUPS[0], 2), noise_source(3)
+    little = Gradients.Account(Ledger(Budget(1e-3, 1e-9)))
+    plan = Sites.plan_shared(shared(), BUDGET)
     with pytest.raises(riemdp.BudgetExceeded):
-        masked_sum(shared(), plan, people, NORTH, keys["a"], question, little, rng=source)
+        Sites.masked_sum(shared(), plan, people, NORTH, keys["a"], question, little, rng=source)
     assert np.array_equal(source.normals(3), noise_source(3).normals(3))
 
 
 def test_shared_noise_for_people_has_its_law() -> None:
     prirfed, names = shared(), ("a", "b", "c")
-    plan = plan_shared(prirfed, BUDGET)
+    plan = Sites.plan_shared(prirfed, BUDGET)
     keys, roster = keys_and_roster(*names)
-    context, source = context_of(SPHERE, NORTH), noise_source(3)
+    context, source = Sites.context_of(SPHERE, NORTH), noise_source(3)
     exact = sum(summed(x, labels, 64) for x, labels in zip(SITES, GROUPS, strict=True))
 
     def errors(times: int, doubled: bool) -> np.ndarray:
@@ -190,23 +189,23 @@ def test_shared_noise_for_people_has_its_law() -> None:
         for number in range(times):
             words = []
             for name, x, labels in zip(names, SITES, GROUPS, strict=True):
-                question = Question("ab" * 32, number, roster, context)
+                question = Masks.Question("ab" * 32, number, roster, context)
                 records = np.repeat(x, 2, axis=0) if doubled else x
                 own = np.arange(len(records)) if doubled else labels
-                people = Belonging(records, own, 64)
+                people = Sites.Belonging(records, own, 64)
                 words.append(
-                    masked_sum(
+                    Sites.masked_sum(
                         prirfed,
                         plan,
                         people,
                         NORTH,
                         keys[name],
                         question,
-                        Account(),
+                        Gradients.Account(),
                         rng=source,
                     )
                 )
-            value = plan.value(total(words), 1e4)
+            value = plan.value(Masks.total(words), 1e4)
             assert value is not None
             found.append(value - exact)
         return np.array(found)

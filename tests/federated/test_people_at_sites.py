@@ -16,14 +16,9 @@ from scipy.stats import norm
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
 from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, answer, run_in_process
-from riemdp.federated import _agent as agent
-from riemdp.federated._agent import admit_own, answer_sum, keys_of
-from riemdp.federated._drive import enrol, make_coordinator
-from riemdp.federated._secure_sum import new_key_file, total
-from riemdp.federated._shared import Belonging
-from riemdp.federated._told import told_result, write_result
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import gaussian, participation
+from tests.seam import Commands, Masks, Servers, Sites, original, over_flower, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 from .deployment import isolated
@@ -48,7 +43,7 @@ def setup_of(folder: Path, noise: str = "local", **changed) -> Setup:
     )
     keys = ()
     if noise == "shared":
-        keys = tuple((name, new_key_file(folder / f"{name}.key")) for name in NAMES)
+        keys = tuple((name, Masks.new_key_file(folder / f"{name}.key")) for name in NAMES)
     own = {"sites": NAMES, "keys": keys, "unit": "person"} | changed
     return Setup(prirfed, START, BUDGET, agents=3, **own)
 
@@ -90,7 +85,7 @@ def noise_multiplier() -> float:
 
 
 def members(folder: Path, setup: Setup) -> dict[str, str]:
-    return {name: keys_of(site_of(folder, name), setup).fresh.hex() for name in NAMES}
+    return {name: Sites.keys_of(site_of(folder, name), setup).fresh.hex() for name in NAMES}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -98,7 +93,7 @@ def members(folder: Path, setup: Setup) -> dict[str, str]:
 def errors_of_answers(folder: Path, times: int = ROUNDS) -> np.ndarray:
     """What the answers of one site are off from the mean over its people by."""
     setup, (records, labels) = setup_of(folder), data_of(0)
-    _, n = admit_own(setup, records, labels)
+    _, n = original("records that a site admits")(setup, records, labels)
     sigma, found = setup.sigma(n), []
     for number in range(times):
         here = site_of(folder, ledger=None)  # it would see that one of them is charged otherwise
@@ -120,8 +115,8 @@ def errors_of_sums(folder: Path, times: int = 12) -> np.ndarray:
                 site_of(folder, name, ledger=None),
                 {"groups": labels, "rng": 3 * number + i},
             )
-            words.append(answer_sum(here, setup, x, START, number, sent, **own))
-        value = setup.shared.value(total(words), 3 * 76 * CLIP)
+            words.append(Sites.answer_sum(here, setup, x, START, number, sent, **own))
+        value = setup.shared.value(Masks.total(words), 3 * 76 * CLIP)
         assert value is not None
         found.append(value - exact)
     return np.array(found)
@@ -146,7 +141,7 @@ def records_alone(setup, records, groups):
 
 def told_of_records(setup, records, groups):
     """Planted: the number told, and calibrated for, is that of records."""
-    return Belonging(records, groups, setup.records_per_person), len(records)
+    return Sites.Belonging(records, groups, setup.records_per_person), len(records)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +149,7 @@ def told_of_records(setup, records, groups):
     [("local", records_alone), ("shared", records_alone), ("local", told_of_records)],
 )
 def test_the_law_sees_planted_faults(tmp_path: Path, monkeypatch, noise: str, planted) -> None:
-    monkeypatch.setattr(agent, "admit_own", planted)
-    monkeypatch.setitem(globals(), "admit_own", planted)
+    plant(monkeypatch, "records that a site admits", planted)
     errors, sigma = LAWS[noise]
     assert gaussian_p_value(errors(tmp_path), sigma) < ALPHA
 
@@ -167,8 +161,8 @@ def test_one_person_with_most_records_moves_an_answer_as_one_record_does(tmp_pat
         found = []
         for sign in (1.0, -1.0):  # everything of one person exchanged, next to no noise
             x = np.concatenate([sign * records[:40], records[40:]])
-            own, _ = (planted or admit_own)(setup, x, labels)
-            done = agent.local_update(setup.prirfed, own, START, 1e-9, rng=1)
+            own, _ = (planted or Sites.admit_own)(setup, x, labels)
+            done = riemdp.federated.local_update(setup.prirfed, own, START, 1e-9, rng=1)
             found.append(np.asarray(done.value) / RATE)
         return float(np.linalg.norm(found[0] - found[1]))
 
@@ -207,7 +201,7 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
 
     def ask(settings: Setup, where: Site = here, **own):
         if noise == "shared":
-            return answer_sum(where, settings, records, START, 0, sent, **own)
+            return Sites.answer_sum(where, settings, records, START, 0, sent, **own)
         return answer(where, settings, records, START, 0, sigma=1.0, **own)
 
     # a server whose run protects records, or has another bound, has another fingerprint
@@ -252,7 +246,7 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
     assert here.ledger is not None
     if noise == "shared":
         sent = members(tmp_path, setup)
-        answer_sum(here, setup, records, START, 0, sent, groups=labels)
+        Sites.answer_sum(here, setup, records, START, 0, sent, groups=labels)
     else:
         done = answer(here, setup, records, START, 0, sigma=setup.sigma(PEOPLE), groups=labels)
         assert done.guarantee.unit == "person"
@@ -270,18 +264,20 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
 # the server
 def test_a_server_states_what_one_person_gets(tmp_path: Path) -> None:
     setup = setup_of(tmp_path)
-    server = make_coordinator(setup, {"a": 13, "b": 13}, noise_source(1))
-    enrol(server, setup, "c", 21)  # it came late, and is another size
+    server = Servers.make_coordinator(setup, {"a": 13, "b": 13}, noise_source(1))
+    Servers.enrol(server, setup, "c", 21)  # it came late, and is another size
     server.invite(NAMES)
     server.close()
     guarantee = server.guarantee()
     assert (guarantee.unit, guarantee.assumes) == ("person", ONE_SITE)
     assert all(g.unit == "person" for g in server.plan.local.values())
     server.save(tmp_path / "state")
-    again = make_coordinator(setup, {"a": 13}, noise_source(1))
+    again = Servers.make_coordinator(setup, {"a": 13}, noise_source(1))
     again.load(tmp_path / "state")
     assert again.guarantee() == guarantee
-    plain = make_coordinator(dataclasses.replace(setup, unit="record"), {"a": 13}, noise_source(1))
+    plain = Servers.make_coordinator(
+        dataclasses.replace(setup, unit="record"), {"a": 13}, noise_source(1)
+    )
     assert plain.guarantee().unit == "record"
     with pytest.raises(InvalidArgument, match="another agreement"):
         plain.load(tmp_path / "state")
@@ -293,7 +289,7 @@ def test_a_run_over_messages_is_the_run_in_process(tmp_path: Path) -> None:
     records, groups = [x for x, _ in data], [labels for _, labels in data]
     setup = setup_of(tmp_path)
     done = run_in_process(setup.prirfed, records, START, BUDGET, rng=3, groups=groups)
-    server = make_coordinator(setup, dict.fromkeys(NAMES, PEOPLE), noise_source(1))
+    server = Servers.make_coordinator(setup, dict.fromkeys(NAMES, PEOPLE), noise_source(1))
     assert done.plan is not None
     assert done.plan.sigma_of == server.plan.sigma_of
     assert done.plan.guarantee == server.plan.guarantee
@@ -369,13 +365,15 @@ def test_the_agreement_names_the_unit(tmp_path: Path) -> None:
 def test_the_report_of_a_run_is_about_people(tmp_path: Path) -> None:
     (tmp_path / "agreement.toml").write_text(AGREEMENT)
     agreed = Agreement.read(tmp_path / "agreement.toml")
-    server = make_coordinator(agreed.setup, dict.fromkeys(NAMES, PEOPLE), noise_source(None))
+    server = Servers.make_coordinator(
+        agreed.setup, dict.fromkeys(NAMES, PEOPLE), noise_source(None)
+    )
     server.invite(NAMES)
     server.close()
     path = tmp_path / "result.npz"
-    write_result(str(path), server, reproducible=False, agreement=agreed.fingerprint)
+    Servers.write_result(str(path), server, reproducible=False, agreement=agreed.fingerprint)
     assert '"unit": "person"' in (tmp_path / "result.json").read_text()
-    done, _ = told_result(agreed, path)
+    done, _ = Servers.told_result(agreed, path)
     assert (done.guarantee.unit, done.details["people"]) == ("person", 39)
     assert done.details["records_per_person"] == 5
     assert "one person" in str(done)
@@ -394,9 +392,7 @@ def test_the_report_of_a_run_is_about_people(tmp_path: Path) -> None:
 def _said(*words: object) -> str:
     from typer.testing import CliRunner
 
-    from riemdp.cli._app import app
-
-    done = CliRunner().invoke(app, ["federated", *map(str, words)])
+    done = CliRunner().invoke(Commands.app, ["federated", *map(str, words)])
     assert done.exit_code == 0, done.output
     return " ".join(done.output.split())
 
@@ -445,18 +441,15 @@ def flower():
 def ask(app, kind: str, site: Path, *, run=None, number: int = 0, **facts):
     from flwr.app import Context, Message, RecordDict
 
-    from riemdp.federated.flower._messages import pack
-
     node = {"site": str(site)}
     context = Context(
         run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run or {}
     )
-    return app(Message(pack(START, round=number, **facts), 1, kind), context).content
+    return app(Message(over_flower().pack(START, round=number, **facts), 1, kind), context).content
 
 
 @pytest.mark.federated_deployment
 def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower) -> None:
-    from riemdp.federated.flower._messages import fact, unpack
 
     honest, agreed = signed(tmp_path / "one")
     lied_to, _ = signed(tmp_path / "two")
@@ -468,10 +461,10 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
     answers = [
         ask(app, "train", site, **right, **facts) for site, facts in ((honest, {}), (lied_to, lies))
     ]
-    points = [unpack(answer, START) for answer in answers]
+    points = [over_flower().unpack(answer, START) for answer in answers]
     np.testing.assert_array_equal(*points)  # nothing of the lie was read
     assert dict(answers[0]["facts"]) == {"records": 13}
-    assert fact(answers[0], "groups") is None
+    assert over_flower().fact(answers[0], "groups") is None
     ledger = Site.read(honest).ledger
     assert ledger is not None
     assert (ledger.charges, ledger.spent.unit) == (1, "person")

@@ -12,9 +12,7 @@ from riemdp import (
     DPRSGD,
     DPRSVRG,
     Budget,
-    BudgetExceeded,
     InvalidArgument,
-    Ledger,
     PriRFed,
     privacy,
     problems,
@@ -28,6 +26,7 @@ from riemdp.federated import (
     validate_reply,
 )
 from riemdp.randomness import NoiseSource, noise_source
+from tests.seam import plant
 
 from ..statistical import ALPHA, gaussian_p_value
 
@@ -215,10 +214,9 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     prirfed = PriRFed(problem, DPRGD(1, 0.5, 1.0), rounds=1, agents_per_round=1)
     plan = plan_federated(prirfed, [4], Budget(1.0, 1e-5))
     if factor != 1.0:
-        from riemdp.optimizers import _minimize
         from tests.optimizers.audits import LessNoise
 
-        monkeypatch.setattr(_minimize, "NoisyGradient", LessNoise)
+        plant(monkeypatch, "class of gradients", LessNoise)
     records = np.zeros((4, 300))
     moves = np.stack(
         [
@@ -228,20 +226,6 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     )
     p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
-
-
-def test_the_ledger_is_charged_the_plan_once_and_refuses_before_drawing(datasets):
-    prirfed = PriRFed(
-        problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=3, agents_per_round=2
-    )
-    ledger = Ledger(Budget(1.05, 1e-5))
-    with ledger:
-        got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
-    assert ledger.spent.epsilon(1e-5) == pytest.approx(got.guarantee.epsilon(1e-5), rel=1e-9)
-    before = ledger.spent
-    with pytest.raises(BudgetExceeded):
-        run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2, ledger=ledger)
-    assert ledger.spent == before
 
 
 def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):

@@ -18,15 +18,9 @@ from scipy import stats
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, RiemdpError, noise_source
-from riemdp.federated import Refused, _search, private_ball, private_frechet_mean
-from riemdp.federated._ball import MeanOverSites
-from riemdp.federated._search import InProcess, SearchParty, SumsOverSites, Terms, in_process
-from riemdp.federated._secure_sum import Keys, Words
-from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._search_records import SearchRecords
-from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
+from riemdp.federated import Refused, private_ball, private_frechet_mean
 from riemdp.privacy import Ledger, charge, gaussian_noise_multiplier
+from tests.seam import Masks, Searches, original, plant
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value
 
 SPACE = riemdp.SPDLogEuclidean(2)
@@ -45,34 +39,36 @@ SITES = [cloud(n, key) for key, n in enumerate((400, 300, 500))]
 ALL = np.concatenate(SITES)
 
 
-def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Terms:
+def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Searches.Terms:
     sizes = {f"site-{i}": len(x) for i, x in enumerate(SITES if sites is None else sites)}
     told = {"what": "private-ball", "budget": BUDGET, "sizes": sizes, "run": "one"} | changed
-    return Terms(
+    return Searches.Terms(
         manifold=SPACE, search=told.pop("search", SEARCH), noise=noise, tolerated=tolerated, **told
     )
 
 
-def parts(agreed: Terms, sites=None, seed: int = 1) -> list[SearchSite]:
+def parts(agreed: Searches.Terms, sites=None, seed: int = 1) -> list[Searches.SearchSite]:
     domain, source = SEARCH.on(SPACE), noise_source(seed)
     noise = agreed.noise_of_sites
     given = SITES if sites is None else sites
-    return [SearchSite(domain, x, noise, source, charge(noise.guarantee)) for x in given]
+    return [Searches.SearchSite(domain, x, noise, source, charge(noise.guarantee)) for x in given]
 
 
-def server(agreed: Terms, sites=None, seed: int = 1) -> tuple[SumsOverSites, InProcess]:
-    return in_process(agreed, parts(agreed, sites, seed), SEARCH.on(SPACE))
+def server(
+    agreed: Searches.Terms, sites=None, seed: int = 1
+) -> tuple[Searches.SumsOverSites, Searches.InProcess]:
+    return Searches.in_process(agreed, parts(agreed, sites, seed), SEARCH.on(SPACE))
 
 
-def tangents(share: float = 0.1, radius: float = 0.8) -> Ask:
-    return Ask("tangents", share, CENTER, radius)
+def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:
+    return Searches.Ask("tangents", share, CENTER, radius)
 
 
 ASKS = [
-    Ask("scale", 0.1, CENTER, 1.25),
-    Ask("within", 0.1, CENTER, 0.6, 2.0),
+    Searches.Ask("scale", 0.1, CENTER, 1.25),
+    Searches.Ask("within", 0.1, CENTER, 0.6, 2.0),
     tangents(),
-    Ask("squares", 0.1, CENTER, 0.5),
+    Searches.Ask("squares", 0.1, CENTER, 0.5),
 ]
 
 
@@ -140,10 +136,10 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
     agreed = terms("local")
     domain, noise = SEARCH.on(SPACE), agreed.noise_of_sites
     silent: Any = Silent()
-    sites = [SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
-    several, _ = in_process(agreed, sites, domain)
-    whole = BudgetedNoise(BUDGET)
-    one = SearchRecords(domain, ALL, whole, silent)
+    sites = [Searches.SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
+    several, _ = Searches.in_process(agreed, sites, domain)
+    whole = Searches.BudgetedNoise(BUDGET)
+    one = Searches.SearchRecords(domain, ALL, whole, silent)
     kept = whole.kept  # what is kept of a move depends on the stated noise, sqrt(3) times as large
     one.noise.kept = lambda m, b, y, scale, r: kept(m, b, y, scale * math.sqrt(3), r)  # type: ignore
     told: dict[str, list[Any]] = {"several": [], "one": []}
@@ -159,8 +155,10 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
             setattr(answers, method, said)
         return answers
 
-    plan = MeanOverSites(agreed).plan
-    found = [run_search(plan, listening(k, a)) for k, a in (("several", several), ("one", one))]
+    plan = Searches.MeanOverSites(agreed).plan
+    found = [
+        Searches.run_search(plan, listening(k, a)) for k, a in (("several", several), ("one", one))
+    ]
     assert len(told["one"]) > 12
     np.testing.assert_allclose(told["several"], told["one"], rtol=1e-12)
     assert found[0].radii == found[1].radii
@@ -181,7 +179,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.kind)
-def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Ask) -> None:
+def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.Ask) -> None:
     agreed = terms(tolerated=1)
     noise = agreed.noise_of_sites
     size = ask.size(SPACE)
@@ -189,7 +187,7 @@ def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Ask) -> No
     claim = math.ldexp(ask.sensitivity, -plan.exponent) + math.sqrt(size)
 
     def integers(records: np.ndarray) -> np.ndarray:
-        site = SearchSite(SEARCH.on(SPACE), records, noise, noise_source(0))
+        site = Searches.SearchSite(SEARCH.on(SPACE), records, noise, noise_source(0))
         return plan.integers(site._exact(ask))
 
     found = []
@@ -215,10 +213,10 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
     near[7], far[7] = 3.0 * np.diag([20.0, 0.05]), 3.0 * np.diag([0.05, 20.0])
     agreed = terms(noise, tolerated, what="private-mean")
     told, carried = server(agreed, [near, *SITES[1:]])
-    other = SearchSite(SEARCH.on(SPACE), far, agreed.noise_of_sites, noise_source(0))
+    other = Searches.SearchSite(SEARCH.on(SPACE), far, agreed.noise_of_sites, noise_source(0))
     paid: list[float] = []
 
-    class Watched(InProcess):
+    class Watched(Searches.InProcess):
         def ask(self, ask, number, fingerprint, members):
             sent = super().ask(ask, number, fingerprint, members)
             gap = np.linalg.norm(self.parties["site-0"].site._exact(ask) - other._exact(ask))
@@ -228,7 +226,7 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
             return sent
 
     told.sites = Watched(carried.parties.values(), agreed.fingerprint)
-    MeanOverSites(agreed, 0.1).drawn(told)
+    Searches.MeanOverSites(agreed, 0.1).drawn(told)
     assert len(paid) > 12
     assert sum(paid) * Z**2 <= 1.0
     assert sum(paid) * Z**2 > 0.6  # the mean pays for nearly all of it
@@ -236,12 +234,17 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
 
 
 # ------------------------------------------------------------------------------ the law of a sum
-def errors(agreed: Terms, ask: Ask, times: int, faulty: Callable[[SearchSite], None] | None = None):
+def errors(
+    agreed: Searches.Terms,
+    ask: Searches.Ask,
+    times: int,
+    faulty: Callable[[Searches.SearchSite], None] | None = None,
+):
     """Noise of `times` sums over sites, by the server's own code, and what the sums are."""
     sites = parts(agreed)
     if faulty is not None:
         faulty(sites[0])
-    told, _ = in_process(agreed, sites, SEARCH.on(SPACE))
+    told, _ = Searches.in_process(agreed, sites, SEARCH.on(SPACE))
     exact = sum(site._exact(ask) for site in sites)
     found = []
     for _ in range(times):
@@ -251,11 +254,11 @@ def errors(agreed: Terms, ask: Ask, times: int, faulty: Callable[[SearchSite], N
     return np.array(found)
 
 
-def mute(site: SearchSite) -> None:
+def mute(site: Searches.SearchSite) -> None:
     """A planted fault: this site's noise is 0."""
     noise = site.noise
 
-    class Mute(NoiseOfSites):
+    class Mute(Searches.NoiseOfSites):
         def noisy(self, values, ask, source):
             if self.tolerated is None:
                 return values
@@ -273,7 +276,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize(("noise", "tolerated", "ask"), LAWS)
-def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Ask) -> None:
+def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:
     """Against the formula, written again: z times what one record changes, over the root of the
     share, times the root of J (local) or of J / (J - q) (shared).
     """
@@ -290,11 +293,11 @@ def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Ask) -> None:
 def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
     """Local noise is sqrt(J) times, shared noise sqrt(J / (J - q)) times that of one party."""
     ask = tangents(0.3, 0.8)
-    central = BudgetedNoise(BUDGET).scale(2 * 0.8, 0.3, 3)
-    local = NoiseOfSites(BUDGET, sites, None).deviation(ask, 3, sites)
+    central = Searches.BudgetedNoise(BUDGET).scale(2 * 0.8, 0.3, 3)
+    local = Searches.NoiseOfSites(BUDGET, sites, None).deviation(ask, 3, sites)
     assert local / central == pytest.approx(math.sqrt(sites), rel=1e-3)
     for q in (0, 1, 2):
-        shared = NoiseOfSites(BUDGET, sites, q)
+        shared = Searches.NoiseOfSites(BUDGET, sites, q)
         ratio = shared.deviation(ask, 3, sites) / central
         assert ratio == pytest.approx(math.sqrt(sites / (sites - q)), rel=0.02)
         # and the plan of the search knows it
@@ -302,7 +305,7 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
 
 
 # ------------------------------------------------------------------------------- the server's view
-def words_of(rounds: int, ask: Ask) -> np.ndarray:
+def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:
     """What the server receives (rounds, sites, coordinates) for the same question again."""
     agreed = terms(tolerated=1)
     told, carried = server(agreed)
@@ -334,9 +337,11 @@ def view_p_value(words: np.ndarray) -> float:
 def test_the_servers_view_is_a_function_of_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     assert view_p_value(words_of(100, tangents())) > ALPHA
     # planted: the number of the question does not enter the masks
-    question = _search.Question
-    monkeypatch.setattr(
-        _search, "Question", lambda a, number, roster, context: question(a, 0, roster, context)
+    question = original("what a masked question is of")
+    plant(
+        monkeypatch,
+        "what a masked question is of",
+        lambda a, number, roster, context: question(a, 0, roster, context),
     )
     assert view_p_value(words_of(100, tangents())) < ALPHA
 
@@ -351,15 +356,15 @@ def test_answers_to_other_questions_have_no_sum() -> None:
         for party, ask in zip(carried.parties.values(), asks, strict=True)
     ]
     plan = agreed.noise_of_sites.shared(tangents(), 3)
-    assert plan.value(_search.total(sent), 1e4) is None
+    assert plan.value(Masks.total(sent), 1e4) is None
     sent = [
         party.answer(tangents(), 1, told.fingerprint, fresh) for party in carried.parties.values()
     ]
-    assert plan.value(_search.total(sent), 1e4) is not None
+    assert plan.value(Masks.total(sent), 1e4) is not None
 
 
 # -------------------------------------------------------------------------- sites that go or lie
-class Leaving(InProcess):
+class Leaving(Searches.InProcess):
     """A site that does not answer question `gone`, nor any later one."""
 
     gone = 5
@@ -370,7 +375,9 @@ class Leaving(InProcess):
 
     left = False
 
-    def ask(self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]) -> Any:
+    def ask(
+        self, ask: Searches.Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
+    ) -> Any:
         self.left = self.left or number > self.gone
         asked = [n for n in members if n != self.name or number < self.gone]
         return {n: self.parties[n].answer(ask, number, fingerprint, members) for n in asked}
@@ -381,7 +388,7 @@ def test_a_site_that_leaves_costs_its_question_and_no_privacy(noise: str, tolera
     agreed = terms(noise, tolerated, what="private-mean")
     told, carried = server(agreed)
     told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
-    drawn = MeanOverSites(agreed).drawn(told)
+    drawn = Searches.MeanOverSites(agreed).drawn(told)
     mean = riemdp.frechet_mean(SPACE, np.concatenate([SITES[0], SITES[2]])).value
     assert float(SPACE.dist(mean, drawn.value)) < 0.2
     assert told.failed == (0 if noise == "local" else 1)
@@ -402,28 +409,30 @@ def test_without_tolerance_a_missing_site_ends_the_search() -> None:
     told, carried = server(agreed)
     told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
     with pytest.raises(RiemdpError, match=r"2 sites are there, and the noise needs 3 of 3"):
-        run_search(MeanOverSites(agreed).plan, told)
+        Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
 
 
 def test_a_site_with_other_settings_is_refused_and_one_that_hides_them_has_no_sum() -> None:
     agreed = terms(tolerated=1)
     names = list(agreed.sizes)
-    keys = {name: Keys.new(name) for name in names}
+    keys = {name: Masks.Keys.new(name) for name in names}
     long_term = {name: key.long_term for name, key in keys.items()}
     liar = dataclasses.replace(agreed, budget=Budget(8.0, 1e-6))
     made = [
-        SearchParty(name, agreed if i else liar, site, keys[name], long_term)
+        Searches.SearchParty(name, agreed if i else liar, site, keys[name], long_term)
         for i, (name, site) in enumerate(zip(names, parts(agreed), strict=True))
     ]
     with pytest.raises(Refused, match=r"'site-0' has other settings.*Nothing was spent"):
-        InProcess(made, agreed.fingerprint)
+        Searches.InProcess(made, agreed.fingerprint)
     # a server that goes on all the same has no answer of it
     with pytest.raises(Refused, match="settings are not this site's"):
         made[0].answer(tangents(), 0, agreed.fingerprint, {})
     # a site that answers to the server's fingerprint, and masks under its own, leaves no sum
-    told = SumsOverSites(SEARCH.on(SPACE), agreed, InProcess(made[1:], agreed.fingerprint))
+    told = Searches.SumsOverSites(
+        SEARCH.on(SPACE), agreed, Searches.InProcess(made[1:], agreed.fingerprint)
+    )
 
-    class Hiding(InProcess):
+    class Hiding(Searches.InProcess):
         def ask(self, ask, number, fingerprint, members):
             asked = {n: liar.fingerprint if n == "site-0" else fingerprint for n in members}
             return {n: self.parties[n].answer(ask, number, asked[n], members) for n in members}
@@ -432,7 +441,7 @@ def test_a_site_with_other_settings_is_refused_and_one_that_hides_them_has_no_su
     hiding.parties["site-0"] = made[0]
     told.sites = hiding
     with pytest.raises(RiemdpError, match="sums over sites failed"):
-        run_search(MeanOverSites(agreed).plan, told)
+        Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
     assert told.failed == len(told.transcript) > 1
     assert all(party.site.spent <= 1.0 for party in made)
 
@@ -443,8 +452,8 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent() -> None:
     told, carried = server(agreed)
     party, fresh = carried.parties["site-0"], dict(carried.fresh())
     good = tangents(0.4)
-    stranger = {**fresh, "stranger": Keys.new("stranger").fresh}
-    swapped = {**fresh, "site-0": Keys.new("site-0").fresh}
+    stranger = {**fresh, "stranger": Masks.Keys.new("stranger").fresh}
+    swapped = {**fresh, "site-0": Masks.Keys.new("site-0").fresh}
     changed = {
         "share": (math.nan, 0.0, -0.1, 1.5, math.inf, 1),
         "limit": (math.nan, 0.0, -1.0, math.inf, 1e200),
@@ -485,9 +494,9 @@ def test_shares_that_float64_would_not_add_are_counted() -> None:
     """Near 1 a float64 does not grow by such a share: a server could ask for ever."""
     noise = terms("local").noise_of_sites
     paid = charge(noise.guarantee)
-    here = SearchSite(SEARCH.on(SPACE), SITES[0][:2], noise, noise_source(3), paid)
-    tiny = Ask("squares", 2.0**-54, CENTER, 0.5)
-    here.answer(Ask("squares", 1.0, CENTER, 0.5))
+    here = Searches.SearchSite(SEARCH.on(SPACE), SITES[0][:2], noise, noise_source(3), paid)
+    tiny = Searches.Ask("squares", 2.0**-54, CENTER, 0.5)
+    here.answer(Searches.Ask("squares", 1.0, CENTER, 0.5))
     assert 1.0 + tiny.share == 1.0
     for _ in range(3):
         here.answer(tiny)
@@ -500,7 +509,7 @@ def test_replies_that_are_none_are_not_added() -> None:
     agreed = terms("local")
     told, carried = server(agreed)
 
-    class Odd(InProcess):
+    class Odd(Searches.InProcess):
         def ask(self, ask, number, fingerprint, members):
             sent = dict(super().ask(ask, number, fingerprint, members))
             odd = [np.full(3, np.nan), np.ones(4), np.ones(3, np.float32), "text", None]
@@ -530,11 +539,13 @@ def test_a_site_draws_for_what_was_charged_and_for_nothing_else() -> None:
     source: Any = Counting()
     enough = Ledger(BUDGET)
     for permit in (None, charge(riemdp.gaussian(1e6))):
-        site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, permit)
+        site = Searches.SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, permit)
         with pytest.raises(riemdp.RiemdpError, match="charged"):
             site.answer(tangents())
     assert source.drawn == 0
-    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, charge(noise.guarantee, enough))
+    site = Searches.SearchSite(
+        SEARCH.on(SPACE), SITES[0], noise, source, charge(noise.guarantee, enough)
+    )
     for _ in range(3):
         site.answer(tangents())
     assert (source.drawn, enough.charges) == (3, 1)
@@ -567,14 +578,14 @@ def test_everything_of_one_person_is_one_record() -> None:
     noise = terms(tolerated=1).noise_of_sites
     for ask in ASKS:
         one, two = (
-            SearchSite(SEARCH.on(SPACE), x[0], noise, noise_source(0))._exact(ask)
+            Searches.SearchSite(SEARCH.on(SPACE), x[0], noise, noise_source(0))._exact(ask)
             for x in (given, other)
         )
         assert 0 < np.linalg.norm(one - two) <= ask.sensitivity
 
 
 def _people(sites, groups) -> list[np.ndarray]:
-    found = riemdp.federated._ball._Given(SPACE, sites, groups, "a test")
+    found = Searches.Given(SPACE, sites, groups, "a test")
     return [np.asarray(x) for x in found.records]
 
 
@@ -609,20 +620,11 @@ def test_bad_input_is_named_and_nothing_is_spent() -> None:
     assert ledger.charges == 0
 
 
-def test_no_record_decides_whether_an_error_is_raised() -> None:
-    sites = [x.copy() for x in SITES]
-    for i, hostile in enumerate(HOSTILE):
-        sites[i % 3][i] = hostile
-    release = private_frechet_mean(SPACE, sites, budget=BUDGET, rng=1)
-    assert bool(SPACE.belongs(release.value, 1e-8))
-    nothing = [np.full_like(x, np.nan) for x in SITES]
-    release = private_frechet_mean(SPACE, nothing, budget=BUDGET, rng=1)
-    assert bool(SPACE.belongs(release.value, 1e-8))
-
-
 def test_words_are_what_leaves_a_site() -> None:
     told, carried = server(terms(tolerated=1))
-    sent: Words = carried.ask(tangents(), 0, told.fingerprint, dict(carried.fresh()))["site-0"]  # type: ignore[assignment]
+    sent: Masks.Words = carried.ask(tangents(), 0, told.fingerprint, dict(carried.fresh()))[
+        "site-0"
+    ]  # type: ignore[assignment]
     assert sent.dtype == np.uint64
     assert sent.shape == (3,)
 
@@ -643,12 +645,14 @@ def test_a_site_reads_a_mapped_file_in_parts(tmp_path) -> None:
 
 def test_a_site_with_another_number_of_records_than_its_terms_is_refused() -> None:
     agreed = terms(tolerated=1)
-    site = SearchSite(SEARCH.on(SPACE), SITES[0][:50], agreed.noise_of_sites, noise_source(0))
+    site = Searches.SearchSite(
+        SEARCH.on(SPACE), SITES[0][:50], agreed.noise_of_sites, noise_source(0)
+    )
     with pytest.raises(InvalidArgument, match="another number of records"):
-        SearchParty("site-0", agreed, site, Keys.new("site-0"), {})
-    site = SearchSite(SEARCH.on(SPACE), SITES[0], agreed.noise_of_sites, noise_source(0))
+        Searches.SearchParty("site-0", agreed, site, Masks.Keys.new("site-0"), {})
+    site = Searches.SearchSite(SEARCH.on(SPACE), SITES[0], agreed.noise_of_sites, noise_source(0))
     with pytest.raises(InvalidArgument, match="needs keys"):
-        SearchParty("site-0", agreed, site)
+        Searches.SearchParty("site-0", agreed, site)
 
 
 # --------------------------------------------------------------------------------------- the region

@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp.federated import SearchAgreement
-from riemdp.federated._search_drive import told_release
+from tests.seam import Servers
 
 from .search_deployment import RADIUS, SERVER_STOPS_FROM, STOPS_IN
 from .test_deployment import deployed
@@ -28,7 +28,7 @@ def released(facts, run):
     """What the agreement and the files of the server say, and the agreement."""
     place = facts["folder"] / run
     agreed = SearchAgreement.read(place / "agreement.toml")
-    return told_release(agreed, place / "result.npz")[0], agreed
+    return Servers.told_release(agreed, place / "result.npz")[0], agreed
 
 
 # ------------------------------------------------------------------------------------------------

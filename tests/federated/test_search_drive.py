@@ -18,17 +18,8 @@ import pytest
 import riemdp
 from riemdp import Ball, InvalidArgument, RiemdpError
 from riemdp.federated import Refused, SearchAgreement, Site
-from riemdp.federated._drive import Timing
-from riemdp.federated._search_drive import (
-    Transcript,
-    TransportedSites,
-    drive_search,
-    told_release,
-    write_release,
-)
-from riemdp.federated._search_site import answer_question, next_search_key
-from riemdp.mechanisms._search_sites import Ask
 from riemdp.privacy import Ledger
+from tests.seam import Commands, Searches, Servers, Sites
 
 from .test_search import ALL, SITES, SPACE
 from .test_search_sites import NAMES, SIZES, TEXT, agreed, site, written
@@ -65,11 +56,11 @@ class Mail:
 
     def keys(self) -> dict[str, bytes]:
         about = agreed(self.folder)
-        found = {name: next_search_key(site(self.folder, name), about) for name in NAMES}
+        found = {name: Sites.next_search_key(site(self.folder, name), about) for name in NAMES}
         self.known = {name: bytes.fromhex(key) for name, key in found.items()}
         return self.known
 
-    def send_question(self, names: tuple[str, ...], ask: Ask, number: int) -> None:
+    def send_question(self, names: tuple[str, ...], ask: Searches.Ask, number: int) -> None:
         self.asked.append(names)
         keys = self.known or dict.fromkeys(names, b"")
         sent = {
@@ -85,7 +76,7 @@ class Mail:
             i, here = NAMES.index(name), site(self.folder, name)
             try:
                 own = {"groups": self.groups.get(name), "rng": 100 * number + i} | told
-                reply: object = answer_question(here, self.records[name], **own)
+                reply: object = Sites.answer_question(here, self.records[name], **own)
             except Refused as error:
                 self.declined.append(str(error))
                 reply = None
@@ -103,17 +94,17 @@ class Mail:
 
 def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
     """A search; what the server writes at its end is in the folder."""
-    transcript = Transcript(agreed(mail.folder).terms, state)
-    release = drive_search(
+    transcript = Servers.Transcript(agreed(mail.folder).terms, state)
+    release = Servers.drive_search(
         agreed(mail.folder),
         mail,
-        timing=Timing(timeout=5.0, grace=1.0, poll=0.5, patience=2.0),
+        timing=Servers.Timing(timeout=5.0, grace=1.0, poll=0.5, patience=2.0),
         clock=lambda: mail.clock.now,
         pause=mail.pause,
         reproducible=True,
         transcript=transcript,
     )
-    write_release(str(mail.folder / "result.npz"), release, agreed(mail.folder), transcript)
+    Servers.write_release(str(mail.folder / "result.npz"), release, agreed(mail.folder), transcript)
     return release
 
 
@@ -151,7 +142,7 @@ def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
     with np.load(tmp_path / "result.npz") as saved:
         np.testing.assert_array_equal(saved["value_0"], release.value)
         assert saved["radius"] == ball.radius
-    again, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    again, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
     np.testing.assert_array_equal(again.value, release.value)
     assert again.guarantee == release.guarantee
     assert again.scale == release.scale
@@ -160,7 +151,7 @@ def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
     for question in told["questions"]:
         question["question"] = "0" * 64
     (tmp_path / "result.json").write_text(json.dumps(told))
-    elsewhere, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    elsewhere, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
     np.testing.assert_array_equal(elsewhere.value, release.value)
 
 
@@ -282,8 +273,10 @@ def test_a_search_has_no_more_questions_than_its_plan(tmp_path: Path) -> None:
     """Where what is asked again costs so little that the loss of it would not end a search."""
     written(tmp_path, "local")
     mail, most = Mail(tmp_path), agreed(tmp_path).answers
-    sites = TransportedSites(agreed(tmp_path), mail, Timing(), lambda: mail.clock.now, mail.pause)
-    ask = Ask("within", 0.1, np.eye(2), 0.5)
+    sites = Servers.TransportedSites(
+        agreed(tmp_path), mail, Servers.Timing(), lambda: mail.clock.now, mail.pause
+    )
+    ask = Searches.Ask("within", 0.1, np.eye(2), 0.5)
     signed = agreed(tmp_path).fingerprint
     assert len(sites.ask(ask, most - 1, signed, dict.fromkeys(NAMES, b""))) == 3
     with pytest.raises(RiemdpError, match=rf"^{most} questions are all that this search can have"):
@@ -378,9 +371,7 @@ def commanded(*words: object) -> tuple[int, str]:
     """Exit status and output of a command of `riemdp federated`."""
     from typer.testing import CliRunner
 
-    from riemdp.cli._app import app
-
-    done = CliRunner().invoke(app, ["federated", *map(str, words)])
+    done = CliRunner().invoke(Commands.app, ["federated", *map(str, words)])
     return done.exit_code, " ".join(done.output.split())
 
 

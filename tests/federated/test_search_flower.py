@@ -19,6 +19,7 @@ import pytest
 import riemdp
 from riemdp import RiemdpError
 from riemdp.privacy import Ledger
+from tests.seam import over_flower, plant
 
 from .deployment import isolated
 from .test_search import ALL, CENTER, SITES, SPACE
@@ -101,12 +102,11 @@ class Office:
 
 def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     from riemdp.federated.flower import Timing
-    from riemdp.federated.flower._server import _agreed, search
 
     told = {"agreement": str(folder / "agreement.toml")} | config
-    found: Any = _agreed(told)
+    found: Any = over_flower().agreed(told)
     timing = Timing(timeout=1.0, grace=0.1, poll=0.01, patience=1.0)
-    return search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
+    return over_flower().search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
 
 
 @messages
@@ -114,9 +114,7 @@ def test_a_search_over_the_apps(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One site misses a question, and the server writes what was found."""
-    from riemdp.federated.flower import _server
-
-    monkeypatch.setattr(_server, "_HELLO_EVERY", 0.0)  # however fast the questions follow
+    plant(monkeypatch, "hellos of a server", 0.0)  # however fast the questions follow
     office = Office(folder, away=(("b", 2),))
     release = searched(folder, office, **{"result-path": str(folder / "result.npz")})
     mean = riemdp.frechet_mean(SPACE, ALL).value
@@ -173,11 +171,13 @@ def test_a_search_of_people_over_the_apps(
 @messages
 def test_what_a_site_says_of_its_people(of_people: Path) -> None:
     """Their number, and neither a label nor how many records there are."""
-    from riemdp.federated.flower._messages import fact, pack
 
     hello: dict[str, Any] = {"agreement": agreed(of_people).fingerprint}
-    said = sent(of_people, "a", HELLO, pack(CENTER, **hello), {}).content
-    assert (fact(said, "name"), fact(said, "records")) == ("a", PEOPLE[0])
+    said = sent(of_people, "a", HELLO, over_flower().pack(CENTER, **hello), {}).content
+    assert (over_flower().fact(said, "name"), over_flower().fact(said, "records")) == (
+        "a",
+        PEOPLE[0],
+    )
     right = (of_people / "a.csv").read_text()
     for labels, words in (
         (right.replace("p99\n", "p98\n"), r"99 people, which is not what was agreed\. Nothing was"),
@@ -186,16 +186,16 @@ def test_what_a_site_says_of_its_people(of_people: Path) -> None:
     ):
         (of_people / "a.csv").write_text(labels)
         with pytest.raises(RiemdpError, match=words) as refused:
-            sent(of_people, "a", HELLO, pack(CENTER, **hello), {})
+            sent(of_people, "a", HELLO, over_flower().pack(CENTER, **hello), {})
         assert "Kim" not in str(refused.value)
     text = (of_people / "a.toml").read_text()
     (of_people / "a.toml").write_text(text.replace('groups = "a.csv"\n', ""))
     with pytest.raises(RiemdpError, match=r"whose its records are\. Nothing was spent"):
-        sent(of_people, "a", HELLO, pack(CENTER, **hello), {})
+        sent(of_people, "a", HELLO, over_flower().pack(CENTER, **hello), {})
     (of_people / "a.toml").write_text(text)
     (of_people / "a.csv").write_text(right)
     with pytest.raises(RiemdpError, match=r"another unit than this site.*Nothing was spent"):
-        sent(of_people, "a", HELLO, pack(CENTER, **hello), {"unit": "record"})
+        sent(of_people, "a", HELLO, over_flower().pack(CENTER, **hello), {"unit": "record"})
     assert site(of_people).rounds_answered() == ()
     assert Ledger.open(of_people / "a-ledger.json").charges == 0
 
@@ -203,14 +203,21 @@ def test_what_a_site_says_of_its_people(of_people: Path) -> None:
 @messages
 @pytest.mark.parametrize("folder", ["shared"], indirect=True)
 def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None:
-    from riemdp.federated.flower._messages import fact, pack
 
     signed = agreed(folder).fingerprint
     hello: dict[str, Any] = {"agreement": signed}
-    said = sent(folder, "a", HELLO, pack(CENTER, **hello), {}).content
-    assert (fact(said, "name"), fact(said, "records")) == ("a", SIZES[0])
-    keys = [fact(sent(folder, n, HELLO, pack(CENTER, **hello), {}).content, "key") for n in NAMES]
-    assert keys[0] == fact(said, "key")
+    said = sent(folder, "a", HELLO, over_flower().pack(CENTER, **hello), {}).content
+    assert (over_flower().fact(said, "name"), over_flower().fact(said, "records")) == (
+        "a",
+        SIZES[0],
+    )
+    keys = [
+        over_flower().fact(
+            sent(folder, n, HELLO, over_flower().pack(CENTER, **hello), {}).content, "key"
+        )
+        for n in NAMES
+    ]
+    assert keys[0] == over_flower().fact(said, "key")
     right: dict[str, Any] = {"agreement": signed, "round": 0, "kind": "within", "share": 0.1}
     right |= {"limit": 0.5, "unit": 1.0, "factor": 0, "members": list(NAMES), "keys": keys}
     for point, changed, run in (
@@ -228,16 +235,16 @@ def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None
         (CENTER, {"keys": [keys[1], keys[0], keys[2]]}, {}),
     ):
         with pytest.raises(RiemdpError, match=r"Nothing was spent"):
-            sent(folder, "a", TRAIN, pack(point, **(right | changed)), run)
+            sent(folder, "a", TRAIN, over_flower().pack(point, **(right | changed)), run)
     left = {k: v for k, v in right.items() if k != "limit"}
     with pytest.raises(RiemdpError, match=r"Nothing was spent"):
-        sent(folder, "a", TRAIN, pack(CENTER, **left), {})
+        sent(folder, "a", TRAIN, over_flower().pack(CENTER, **left), {})
     assert site(folder).rounds_answered() == ()
     assert Ledger.open(folder / "a-ledger.json").charges == 0
-    reply = sent(folder, "a", TRAIN, pack(CENTER, **right), {}).content
+    reply = sent(folder, "a", TRAIN, over_flower().pack(CENTER, **right), {}).content
     assert reply["words"].to_numpy_ndarrays()[0].dtype == np.uint64
-    assert len(fact(reply, "key")) == 64
-    assert fact(reply, "key") != keys[0]
+    assert len(over_flower().fact(reply, "key")) == 64
+    assert over_flower().fact(reply, "key") != keys[0]
 
 
 _MODULE = """\
@@ -257,7 +264,6 @@ def test_the_simulation_engine_carries_a_search(
         folder = request.getfixturevalue("of_people")
     monkeypatch.setenv("RAY_worker_niceness", "0")
     pytest.importorskip("ray", reason="the engine simulates with Ray")
-    from riemdp.federated.flower import _simulate
 
     names = (
         f"site=lambda n: Site.read(Path({str(folder)!r}) / ('abc'[n['partition-id']] + '.toml'))"
@@ -268,9 +274,9 @@ def test_the_simulation_engine_carries_a_search(
     for side, given in (("server", waits), ("client", names)):
         (modules / f"{side}.py").write_text(_MODULE.format(side=side, given=given))
     config = f'agreement = "{folder}/agreement.toml"\nresult-path = "{folder}/result.npz"\n'
-    (folder / "app" / "pyproject.toml").write_text(_simulate._PROJECT + config)
+    (folder / "app" / "pyproject.toml").write_text(over_flower().PROJECT + config)
     with isolated():  # no other engine at the same time
-        log = _simulate._run(str(folder), 3, 1)
+        log = over_flower().run(str(folder), 3, 1)
     assert (folder / "result.json").exists(), log
     told = json.loads((folder / "result.json").read_text())
     assert told["agreement"] == agreed(folder).fingerprint

@@ -17,13 +17,9 @@ import pytest
 import riemdp
 from riemdp import Budget, InvalidArgument
 from riemdp.federated import Refused, SearchAgreement, Site
-from riemdp.federated._ball import MeanOverSites, _Given
-from riemdp.federated._search import InProcess, in_process
-from riemdp.federated._search_drive import told_release
-from riemdp.federated._search_site import answer_question, check_search, own_size
-from riemdp.mechanisms._search_sites import SearchSite
 from riemdp.privacy import Ledger, charge, gaussian
 from riemdp.randomness import noise_source
+from tests.seam import Searches, Servers, Sites
 
 from .test_people_at_sites import AGREEMENT as ROUNDS
 from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, tangents
@@ -43,7 +39,7 @@ def of_people(folder: Path, noise: str = "shared", **changed: Any) -> str:
 
 
 # ------------------------------------------------------------------------------ as in one process
-class SameNoise(InProcess):
+class SameNoise(Searches.InProcess):
     """The sites of a search in process, each of which draws what `Mail` lets it draw."""
 
     def ask(self, ask: Any, number: int, fingerprint: str, members: Any) -> Any:
@@ -55,16 +51,20 @@ class SameNoise(InProcess):
 def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
     """The release of `private_frechet_mean(groups=...)`, with the noise of `Mail`."""
     terms = agreed(folder).terms
-    given = _Given(SPACE, SITES, groups, "a test")
+    given = Searches.Given(SPACE, SITES, groups, "a test")
     assert tuple(given.sizes.values()) == tuple(terms.sizes.values())
     sites = [
-        SearchSite(terms.domain, x, terms.noise_of_sites, noise_source(0), charge(terms.guarantee))
+        Searches.SearchSite(
+            terms.domain, x, terms.noise_of_sites, noise_source(0), charge(terms.guarantee)
+        )
         for x in given.records
     ]
-    server, carried = in_process(terms, sites, SEARCH.on(SPACE))
+    server, carried = Searches.in_process(terms, sites, SEARCH.on(SPACE))
     server.sites = SameNoise(carried.parties.values(), terms.fingerprint)
     with riemdp.Ledger(Budget(100.0, 1e-5)):
-        return MeanOverSites(terms, agreed(folder).variance).finished(server, reproducible=True)
+        return Searches.MeanOverSites(terms, agreed(folder).variance).finished(
+            server, reproducible=True
+        )
 
 
 @pytest.mark.parametrize("noise", ["local", "shared"])
@@ -82,7 +82,7 @@ def test_a_search_over_messages_is_the_one_in_process(
     release = run(mail)
     assert not mail.declined
     same = by_the_public_door(tmp_path, None if groups is None else list(groups.values()))
-    told, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    told, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
     written_down = json.loads((tmp_path / "result.json").read_text())["confidence_region"]
     assert written_down == str(release.confidence_region())
     for other in (same, told):
@@ -108,7 +108,7 @@ def test_a_search_of_people_finds_their_mean(tmp_path: Path) -> None:
     of_people(tmp_path)
     release = run(Mail(tmp_path, groups=LABELS))
     means = np.concatenate(
-        [np.asarray(x) for x in _Given(SPACE, SITES, [*LABELS.values()], "").records]
+        [np.asarray(x) for x in Searches.Given(SPACE, SITES, [*LABELS.values()], "").records]
     )
     assert float(SPACE.dist(riemdp.frechet_mean(SPACE, means).value, release.value)) < 0.1
     told = json.loads((tmp_path / "result.json").read_text())
@@ -154,7 +154,9 @@ def test_a_person_with_500_records_moves_an_answer_as_one_record_does(
     # planted: every record counts
     terms = agreed(tmp_path).terms
     alone = [
-        SearchSite(terms.domain, data_of(end, 500)[0], terms.noise_of_sites, noise_source(0))
+        Searches.SearchSite(
+            terms.domain, data_of(end, 500)[0], terms.noise_of_sites, noise_source(0)
+        )
         for end in ENDS[-2:]
     ]
     moved = np.linalg.norm(alone[0]._exact(tangents()) - alone[1]._exact(tangents()))
@@ -176,7 +178,7 @@ class Twins(Mail):
         super().send_question(names, ask, number)
         records, groups = self.other
         told = {"agreement": agreed(self.twin).fingerprint, "groups": groups, "rng": 100 * number}
-        other = answer_question(site(self.twin, "a"), records, ask, number, None, **told)
+        other = Sites.answer_question(site(self.twin, "a"), records, ask, number, None, **told)
         (own,) = (reply for name, reply, _ in self.box if name == "a")
         law = agreed(self.folder).terms.noise_of_sites
         gap = float(np.linalg.norm(np.asarray(own) - np.asarray(other)))
@@ -237,9 +239,9 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
         here = site(folder, ledger=book)
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
             asked(folder, ask, site=here, groups=groups)
-        n = own_size(agreed(folder), SITES[0], groups)
+        n = Sites.own_size(agreed(folder), SITES[0], groups)
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
-            check_search(here, agreed(folder), n, agreed(folder).fingerprint)
+            Sites.check_search(here, agreed(folder), n, agreed(folder).fingerprint)
         assert (book.charges, here.rounds_answered()) == (1, ())
     for folder in (people, records):
         assert (site(folder).rounds_answered(), ledger(folder).charges) == ((), 0)

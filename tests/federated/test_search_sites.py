@@ -20,11 +20,9 @@ import numpy as np
 import pytest
 
 from riemdp import Budget, RiemdpError
-from riemdp.federated import Refused, SearchAgreement, Site, _search_site, _site
-from riemdp.federated._search_site import answer_question, next_search_key
-from riemdp.federated._secure_sum import Keys, new_key_file, total
-from riemdp.mechanisms._search_sites import Ask, NoiseOfSites
+from riemdp.federated import Refused, SearchAgreement, Site
 from riemdp.privacy import Ledger, gaussian_noise_multiplier
+from tests.seam import Masks, Searches, Sites, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 from .test_search import CENTER, SITES, SPACE, tangents
@@ -64,7 +62,7 @@ def written(
     for name, n in zip(NAMES, sizes, strict=True):
         parts.append(f'[[site]]\nname = "{name}"\n{counted} = {n}\n')
         if noise == "shared":
-            parts.append(f'key = "{new_key_file(folder / f"{name}.key")}"\n')
+            parts.append(f'key = "{Masks.new_key_file(folder / f"{name}.key")}"\n')
     (folder / "agreement.toml").write_text("".join(parts))
     read = SearchAgreement.read(folder / "agreement.toml")
     signed, epsilon = read.fingerprint, read.terms.budget.epsilon
@@ -83,21 +81,23 @@ def site(folder: Path, name: str = "a", **changed: Any) -> Site:
 
 
 def members(folder: Path, names: tuple[str, ...] = NAMES) -> dict[str, str]:
-    return {name: next_search_key(site(folder, name), agreed(folder)) for name in names}
+    return {name: Sites.next_search_key(site(folder, name), agreed(folder)) for name in names}
 
 
 def agreed(folder: Path) -> SearchAgreement:
     return SearchAgreement.read(folder / "agreement.toml")
 
 
-def asked(folder: Path, ask: Ask, number: object = 0, name: str = "a", **changed: Any) -> Any:
+def asked(
+    folder: Path, ask: Searches.Ask, number: object = 0, name: str = "a", **changed: Any
+) -> Any:
     """One question to one site, which has just been started."""
     told: dict[str, Any] = {"agreement": agreed(folder).fingerprint} | changed
     if "members" not in told:
         told["members"] = members(folder)
     here = told.pop("site", None) or site(folder, name)
     records = told.pop("records", SITES[NAMES.index(name)])
-    return answer_question(here, records, ask, number, told.pop("members"), **told)
+    return Sites.answer_question(here, records, ask, number, told.pop("members"), **told)
 
 
 def ledger(folder: Path, name: str = "a") -> Ledger:
@@ -120,13 +120,13 @@ def test_every_answer_is_in_the_file_before_its_noise_is_drawn(
 ) -> None:
     written(tmp_path, noise)
     seen = []
-    real = NoiseOfSites.noisy
+    real = Searches.NoiseOfSites.noisy
 
     def noisy(self, values, ask, source):
         seen.append((site(tmp_path).rounds_answered(), ledger(tmp_path).charges))
         return real(self, values, ask, source)
 
-    monkeypatch.setattr(NoiseOfSites, "noisy", noisy)
+    monkeypatch.setattr(Searches.NoiseOfSites, "noisy", noisy)
     for number in (0, 1, 4):
         asked(tmp_path, tangents(0.1), number)
     assert seen == [((0,), 1), ((0, 1), 1), ((0, 1, 4), 1)]  # one charge, before the first
@@ -146,7 +146,7 @@ def test_two_messages_at_once_do_not_share_what_is_left(tmp_path: Path) -> None:
 
     def enter(number: int) -> bool:
         try:
-            permit = site(tmp_path).count_answer(signed, number, 99, _site.Part(0.4, whole))
+            permit = site(tmp_path).count_answer(signed, number, 99, Sites.Part(0.4, whole))
         except Refused:
             return False
         return permit is not None and permit.whole == whole
@@ -158,7 +158,7 @@ def test_two_messages_at_once_do_not_share_what_is_left(tmp_path: Path) -> None:
     assert ledger(tmp_path).charges == 1
     for number in site(tmp_path).rounds_answered():
         with pytest.raises(Refused, match="has answered this"):
-            site(tmp_path).count_answer(signed, number, 99, _site.Part(0.01, whole))
+            site(tmp_path).count_answer(signed, number, 99, Sites.Part(0.01, whole))
 
 
 @pytest.mark.parametrize("noise", ["local", "shared"])
@@ -202,13 +202,13 @@ def killing(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def die(*_: Any, **__: Any) -> Any:
         raise Killed
 
-    places: dict[str, tuple[Any, str]] = {
-        "before the charge": (_site, "charge"),
-        "after the charge": (_site._Answers, "enter"),
-        "before the noise": (NoiseOfSites, "noisy"),
-        "before the key is gone": (_search_site, "forget"),
+    places = {
+        "before the charge": "charge of a site",
+        "after the charge": "answers of a site",
+        "before the noise": "noise of an answer",
+        "before the key is gone": "key of a search's answer",
     }
-    monkeypatch.setattr(*places[where], die)
+    plant(monkeypatch, places[where], die)
 
 
 @pytest.mark.parametrize(
@@ -294,13 +294,13 @@ from riemdp.mechanisms import _search_sites
 from tests.federated.test_search import tangents
 from tests.federated.test_search_sites import asked
 
-drawn = _search_sites.NoiseOfSites.noisy
+drawn = original("noise of an answer")
 def noisy(self, values, ask, source):
     drawn(self, values, ask, source)
     if ask.share == 0.3:
         os.kill(os.getpid(), signal.SIGKILL)
     return drawn(self, values, ask, source)
-_search_sites.NoiseOfSites.noisy = noisy
+original("noise of an answer") = noisy
 for number, share in enumerate((0.2, 0.3)):
     asked(Path(sys.argv[1]), tangents(share), number)
 """
@@ -335,19 +335,19 @@ def test_a_fresh_key_masks_one_answer_and_is_gone(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="another key"):
             asked(tmp_path, tangents(0.1), number + 1, members=right)
     assert len(set(used)) == 3
-    assert next_search_key(site(tmp_path, most_answers=3), agreed(tmp_path)) == ""
+    assert Sites.next_search_key(site(tmp_path, most_answers=3), agreed(tmp_path)) == ""
 
 
 # --------------------------------------------------------------------------- a malicious server
 def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> None:
     written(tmp_path)
     good, right = tangents(0.4), members(tmp_path)
-    stranger = Keys.new("stranger").fresh.hex()
+    stranger = Masks.Keys.new("stranger").fresh.hex()
 
-    def changed(**other: Any) -> Ask:
+    def changed(**other: Any) -> Searches.Ask:
         return dataclasses.replace(good, **other)
 
-    refused: list[tuple[Ask, dict[str, Any]]] = [
+    refused: list[tuple[Searches.Ask, dict[str, Any]]] = [
         (changed(kind="records"), {}),
         (changed(kind=None), {}),
         (changed(share=math.nan), {}),
@@ -406,7 +406,7 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
 def test_a_plan_without_a_variance_has_no_question_of_one(tmp_path: Path) -> None:
     written(tmp_path, text=TEXT.replace('"mean"\nvariance = 0.2', '"ball"'))
     with pytest.raises(Refused, match="agreed plan has no such question"):
-        asked(tmp_path, Ask("squares", 0.1, CENTER, 0.5))
+        asked(tmp_path, Searches.Ask("squares", 0.1, CENTER, 0.5))
     assert site(tmp_path).rounds_answered() == ()
 
 
@@ -422,7 +422,7 @@ def test_a_file_of_another_agreement_is_not_gone_on_with(tmp_path: Path) -> None
 
 
 # --------------------------------------------------------------------------- the law of the answers
-def noise_of(folder: Path, noise: str, times: int, ask: Ask) -> np.ndarray:
+def noise_of(folder: Path, noise: str, times: int, ask: Searches.Ask) -> np.ndarray:
     """What the sites' answers add to the exact sum, each by sites that have just been started."""
     shares = dataclasses.replace(ask, share=ask.share / times)
     exact = sum(_exact(x, ask) for x in SITES)
@@ -432,7 +432,7 @@ def noise_of(folder: Path, noise: str, times: int, ask: Ask) -> np.ndarray:
         right = members(folder) if noise == "shared" else None
         sent = [asked(folder, shares, number, name, members=right) for name in NAMES]
         if noise == "shared":
-            value = plan.shared(shares, 3).value(total(sent), 1e6)
+            value = plan.shared(shares, 3).value(Masks.total(sent), 1e6)
             assert value is not None
             found.append(value - exact)
         else:
@@ -440,7 +440,7 @@ def noise_of(folder: Path, noise: str, times: int, ask: Ask) -> np.ndarray:
     return np.array(found)
 
 
-def _exact(records: np.ndarray, ask: Ask) -> np.ndarray:
+def _exact(records: np.ndarray, ask: Searches.Ask) -> np.ndarray:
     """Written again: the sum of the logarithms, each shortened to the limit."""
     logs = np.asarray(SPACE.to_coordinates(CENTER, SPACE.log(CENTER, records)))
     lengths = np.linalg.norm(logs, axis=1, keepdims=True)
@@ -460,10 +460,12 @@ def test_answers_of_sites_on_disk_have_their_law(
     written(tmp_path / "good", noise)
     assert gaussian_p_value(noise_of(tmp_path / "good", noise, times, ask), sigma) > ALPHA
     # planted: every answer has the noise of the whole budget, as if it were the only one
-    scale = NoiseOfSites._scale
-    monkeypatch.setattr(NoiseOfSites, "multiplier", lambda self, share: self.each.multiplier)
+    scale = Searches.NoiseOfSites._scale
     monkeypatch.setattr(
-        NoiseOfSites,
+        Searches.NoiseOfSites, "multiplier", lambda self, share: self.each.multiplier
+    )
+    monkeypatch.setattr(
+        Searches.NoiseOfSites,
         "_scale",
         lambda self, ask, size: scale(self, dataclasses.replace(ask, share=1.0), size),
     )

@@ -14,39 +14,28 @@ import pytest
 from scipy import stats
 
 from riemdp import InvalidArgument, RiemdpError, noise_source
-from riemdp.federated import _secure_sum
-from riemdp.federated._secure_sum import (
-    Keys,
-    Member,
-    Question,
-    Roster,
-    forget,
-    is_words,
-    masked,
-    new_key_file,
-    public_key,
-    total,
-)
-from riemdp.mechanisms._shared_sum import SharedSum
+from tests.seam import Masks, original, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 AGREEMENT = hashlib.sha256(b"one").hexdigest()
 NAMES = ("clinic", "hospital", "practice")
-PLAN = SharedSum(3, 1, 4, 2.0, 1.5)
+PLAN = Masks.SharedSum(3, 1, 4, 2.0, 1.5)
 VALUES = {name: np.array([3.0, -1.0, 0.5, 40.0]) * (i + 1) for i, name in enumerate(NAMES)}
 
 
-def parties(names: tuple[str, ...] = NAMES) -> dict[str, Keys]:
-    return {name: Keys.new(name) for name in names}
+def parties(names: tuple[str, ...] = NAMES) -> dict[str, Masks.Keys]:
+    return {name: Masks.Keys.new(name) for name in names}
 
 
-def roster_of(keys: dict[str, Keys]) -> Roster:
+def roster_of(keys: dict[str, Masks.Keys]) -> Masks.Roster:
     agreed = {name: k.long_term for name, k in keys.items()}
-    return Roster.of(None, agreed, {name: k.fresh for name, k in keys.items()}, least=1)
+    return Masks.Roster.of(None, agreed, {name: k.fresh for name, k in keys.items()}, least=1)
 
 
-def question(keys: dict[str, Keys], number: int = 0, context: bytes = b"point") -> Question:
-    return Question(AGREEMENT, number, roster_of(keys), context)
+def question(
+    keys: dict[str, Masks.Keys], number: int = 0, context: bytes = b"point"
+) -> Masks.Question:
+    return Masks.Question(AGREEMENT, number, roster_of(keys), context)
 
 
 def noisy_steps(values: np.ndarray, source) -> np.ndarray:
@@ -64,7 +53,7 @@ def transcript(rounds: int, noisy: Callable[..., np.ndarray] | None = None) -> n
         asked = question(keys, t)
         rows.append(
             [
-                masked(
+                Masks.masked(
                     (noisy or noisy_steps)(VALUES[n], source),
                     keys[n],
                     asked,
@@ -131,31 +120,31 @@ def test_planted_leaks_fail_the_transcript_test(monkeypatch: pytest.MonkeyPatch)
     assert transcript_p_value(transcript(ROUNDS, without)) < ALPHA
     # the number of the round is left out: masks are used again
     with monkeypatch.context() as patched:
-        common = _secure_sum._common
-        patched.setattr(
-            _secure_sum,
-            "_common",
+        common = original("words of a mask")
+        plant(
+            patched,
+            "words of a mask",
             lambda asked, count: common(
-                Question(asked.agreement, 0, asked.roster, asked.context), count
+                Masks.Question(asked.agreement, 0, asked.roster, asked.context), count
             ),
         )
         assert transcript_p_value(transcript(ROUNDS)) < ALPHA
     # all pairs use one mask again
     with monkeypatch.context() as patched:
-        key = _secure_sum._key
-        patched.setattr(
-            _secure_sum, "_key", lambda secret, common, *names: key(b"all", common, "a", "b")
+        key = original("key of a mask")
+        plant(
+            patched, "key of a mask", lambda secret, common, *names: key(b"all", common, "a", "b")
         )
         assert transcript_p_value(transcript(ROUNDS)) < ALPHA
     # one mask for all coordinates
     with monkeypatch.context() as patched:
-        mask = _secure_sum._mask
-        patched.setattr(_secure_sum, "_mask", lambda key, count: np.repeat(mask(key, 1), count))
+        mask = original("a mask")
+        plant(patched, "a mask", lambda key, count: np.repeat(mask(key, 1), count))
         words = transcript(ROUNDS)
         assert uniform_p_value(words[:, :, 1:] - words[:, :, :1]) < ALPHA
     # no masks at all
     with monkeypatch.context() as patched:
-        patched.setattr(_secure_sum, "_mask", lambda key, count: np.zeros(count, np.uint64))
+        plant(patched, "a mask", lambda key, count: np.zeros(count, np.uint64))
         assert transcript_p_value(transcript(ROUNDS)) < ALPHA
 
 
@@ -164,13 +153,13 @@ def collisions(masks: int, bits: int | None = None) -> int:
     keys = parties(NAMES[:2])
     secret = keys[NAMES[0]].shared_with(roster_of(keys).members[1])
     roster, seen = roster_of(keys), set()
-    salt, info = _secure_sum._common(Question(AGREEMENT, 0, roster, b""), 1)
+    salt, info = original("words of a mask")(Masks.Question(AGREEMENT, 0, roster, b""), 1)
     for t in range(masks):
-        key = _secure_sum._key(secret, (salt, info + t.to_bytes(8, "big")), *NAMES[:2])
+        key = original("key of a mask")(secret, (salt, info + t.to_bytes(8, "big")), *NAMES[:2])
         if bits is not None:
             seed = int.from_bytes(key, "big") % 2**bits
             key = hashlib.sha256(seed.to_bytes(8, "big")).digest()
-        seen.add(bytes(_secure_sum._mask(key, 1)))
+        seen.add(bytes(original("a mask")(key, 1)))
     return masks - len(seen)
 
 
@@ -191,8 +180,10 @@ def test_every_byte_of_a_key_is_used_and_follows_the_round() -> None:
     roster = roster_of(keys)
     secret = keys[NAMES[0]].shared_with(roster.members[1])
     found = [
-        _secure_sum._key(
-            secret, _secure_sum._common(Question(AGREEMENT, t, roster, b""), 1), *NAMES[:2]
+        original("key of a mask")(
+            secret,
+            original("words of a mask")(Masks.Question(AGREEMENT, t, roster, b""), 1),
+            *NAMES[:2],
         )
         for t in range(64)
     ]
@@ -200,11 +191,11 @@ def test_every_byte_of_a_key_is_used_and_follows_the_round() -> None:
     assert min(len({key[i] for key in found}) for i in range(32)) > 32
     # no byte of a key is a copy of another one, as in a key that was stretched from a short seed
     assert len({bytes(key[i] for key in found) for i in range(32)}) == 32
-    first = _secure_sum._mask(found[0], 3)
+    first = original("a mask")(found[0], 3)
     for i in range(32):
         changed = bytearray(found[0])
         changed[i] ^= 1
-        assert not np.array_equal(first, _secure_sum._mask(bytes(changed), 3))
+        assert not np.array_equal(first, original("a mask")(bytes(changed), 3))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -213,11 +204,11 @@ def test_masks_cancel_in_the_sum_of_all_and_nowhere_else() -> None:
     for names in (NAMES[:1], NAMES[:2], NAMES, (*NAMES, "ward", "zoo")):
         keys = parties(names)
         values = {n: np.array([-5, 2**40, i], dtype=np.int64) for i, n in enumerate(names)}
-        sent = [masked(values[n], keys[n], question(keys)) for n in names]
-        assert np.array_equal(total(sent), sum(values.values()))
-        assert all(is_words(words, 3) for words in sent)
+        sent = [Masks.masked(values[n], keys[n], question(keys)) for n in names]
+        assert np.array_equal(Masks.total(sent), sum(values.values()))
+        assert all(Masks.is_words(words, 3) for words in sent)
         if len(names) > 1:
-            assert np.max(np.abs(total(sent[:-1]).astype(float))) > 2.0**50
+            assert np.max(np.abs(Masks.total(sent[:-1]).astype(float))) > 2.0**50
 
 
 @pytest.mark.parametrize("other", ["number", "context", "roster", "agreement", "fresh", "stranger"])
@@ -227,15 +218,15 @@ def test_answers_to_different_questions_have_no_sum(other: str) -> None:
     theirs = {
         "number": question(keys, 1),
         "context": question(keys, context=b"elsewhere"),
-        "agreement": Question(hashlib.sha256(b"two").hexdigest(), 0, asked.roster, b"point"),
+        "agreement": Masks.Question(hashlib.sha256(b"two").hexdigest(), 0, asked.roster, b"point"),
         "roster": question({n: keys[n] for n in NAMES[:2]}),
-        "fresh": question(keys | {"practice": Keys("practice", b"\1" * 32, b"\2" * 32)}),
-        "stranger": question(keys | {"stranger": Keys.new("stranger")}),
+        "fresh": question(keys | {"practice": Masks.Keys("practice", b"\1" * 32, b"\2" * 32)}),
+        "stranger": question(keys | {"stranger": Masks.Keys.new("stranger")}),
     }[other]
     values = np.zeros(6, dtype=np.int64)
-    sent = [masked(values, keys[n], asked if n != NAMES[0] else theirs) for n in NAMES]
-    assert np.max(np.abs(total(sent).astype(float))) > 2.0**50
-    assert PLAN.value(total(sent)[:4], 1.0) is None
+    sent = [Masks.masked(values, keys[n], asked if n != NAMES[0] else theirs) for n in NAMES]
+    assert np.max(np.abs(Masks.total(sent).astype(float))) > 2.0**50
+    assert PLAN.value(Masks.total(sent)[:4], 1.0) is None
 
 
 def test_rosters_in_a_ring_have_no_sum() -> None:
@@ -245,28 +236,28 @@ def test_rosters_in_a_ring_have_no_sum() -> None:
     keys = parties(("a", "b", "c", "d"))
     told = {"a": "abc", "b": "abd", "c": "acd", "d": "bcd"}
     zero = np.zeros(8, dtype=np.int64)
-    sent = [masked(zero, keys[n], question({m: keys[m] for m in told[n]})) for n in "abcd"]
-    assert np.max(np.abs(total(sent).astype(float))) > 2.0**50
+    sent = [Masks.masked(zero, keys[n], question({m: keys[m] for m in told[n]})) for n in "abcd"]
+    assert np.max(np.abs(Masks.total(sent).astype(float))) > 2.0**50
 
 
 def test_a_server_with_keys_of_its_own_cannot_take_a_mask_off() -> None:
     """It puts its fresh key in the place of a site's. The mask also needs the long-term key."""
-    keys, server = parties(NAMES[:2]), Keys.new(NAMES[1])
+    keys, server = parties(NAMES[:2]), Masks.Keys.new(NAMES[1])
     first, second = NAMES[:2]
     honest = {n: k.long_term for n, k in keys.items()}
-    roster = Roster.of(
+    roster = Masks.Roster.of(
         keys[first], honest, {first: keys[first].fresh, second: server.fresh}, least=2
     )
     zero = np.zeros(8, dtype=np.int64)
-    words = masked(zero, keys[first], Question(AGREEMENT, 0, roster, b""))
-    guessed = masked(zero, server, Question(AGREEMENT, 0, roster, b""))
-    assert np.max(np.abs(total([words, guessed]).astype(float))) > 2.0**50
+    words = Masks.masked(zero, keys[first], Masks.Question(AGREEMENT, 0, roster, b""))
+    guessed = Masks.masked(zero, server, Masks.Question(AGREEMENT, 0, roster, b""))
+    assert np.max(np.abs(Masks.total([words, guessed]).astype(float))) > 2.0**50
     # with the server's long-term key in the agreement it could: the test can fail
     broken = {**honest, second: server.long_term}
-    roster = Roster.of(keys[first], broken, dict(roster_keys(roster)), least=2)
-    words = masked(zero, keys[first], Question(AGREEMENT, 0, roster, b""))
-    guessed = masked(zero, server, Question(AGREEMENT, 0, roster, b""))
-    assert np.array_equal(total([words, guessed]), zero)
+    roster = Masks.Roster.of(keys[first], broken, dict(roster_keys(roster)), least=2)
+    words = Masks.masked(zero, keys[first], Masks.Question(AGREEMENT, 0, roster, b""))
+    guessed = Masks.masked(zero, server, Masks.Question(AGREEMENT, 0, roster, b""))
+    assert np.array_equal(Masks.total([words, guessed]), zero)
 
 
 def test_a_server_with_keys_of_its_own_that_steals_files_later_opens_nothing() -> None:
@@ -277,8 +268,10 @@ def test_a_server_with_keys_of_its_own_that_steals_files_later_opens_nothing() -
 
     stolen, relayed = b"\1" * 32, b"\2" * 32
     for name in ("clinic", "practice"):  # before and after the other in the order of names
-        site, other = Keys(name, stolen, b"\3" * 32), Keys.new("hospital")
-        told = Member("hospital", other.long_term, Keys("server", relayed, relayed).fresh)
+        site, other = Masks.Keys(name, stolen, b"\3" * 32), Masks.Keys.new("hospital")
+        told = Masks.Member(
+            "hospital", other.long_term, Masks.Keys("server", relayed, relayed).fresh
+        )
         publics = site.long_term, site.fresh, told.long_term, told.fresh
         known = {
             x25519.X25519PrivateKey.from_private_bytes(private).exchange(
@@ -292,7 +285,7 @@ def test_a_server_with_keys_of_its_own_that_steals_files_later_opens_nothing() -
         assert len(set(products) - known) == 1
 
 
-def roster_keys(roster: Roster) -> list[tuple[str, bytes]]:
+def roster_keys(roster: Masks.Roster) -> list[tuple[str, bytes]]:
     return [(member.name, member.fresh) for member in roster.members]
 
 
@@ -302,8 +295,8 @@ def test_rosters_that_a_site_refuses() -> None:
     fresh = {n: k.fresh for n, k in keys.items()}
     own = keys["clinic"]
 
-    def check(sent: object, least: int = 2, **changed: bytes) -> Roster:
-        return Roster.of(own, agreed | changed, sent, least=least)  # type: ignore[arg-type]
+    def check(sent: object, least: int = 2, **changed: bytes) -> Masks.Roster:
+        return Masks.Roster.of(own, agreed | changed, sent, least=least)  # type: ignore[arg-type]
 
     assert [m.name for m in check(fresh).members] == sorted(NAMES)
     assert len(check({n: fresh[n] for n in NAMES[:2]}).members) == 2
@@ -322,25 +315,30 @@ def test_rosters_that_a_site_refuses() -> None:
             check(wrong)
     with pytest.raises(InvalidArgument, match="roster"):
         check(fresh, clinic=bytes(32))
-    low = Roster((Member("clinic", own.long_term, own.fresh), Member("low", bytes(32), bytes(32))))
+    low = Masks.Roster(
+        (
+            Masks.Member("clinic", own.long_term, own.fresh),
+            Masks.Member("low", bytes(32), bytes(32)),
+        )
+    )
     with pytest.raises(InvalidArgument, match="unusable public key"):
         own.meet(low)
     for bad in ({"agreement": "ab"}, {"number": -1}):
         told = {"agreement": AGREEMENT, "number": 0, "roster": low, "context": b""} | bad
         with pytest.raises(InvalidArgument, match=next(iter(bad))):
-            Question(**told)  # type: ignore[arg-type]
+            Masks.Question(**told)  # type: ignore[arg-type]
 
 
 def test_the_digest_of_a_roster_is_of_all_of_it() -> None:
-    member = Member("ab", b"\1" * 32, b"\2" * 32)
+    member = Masks.Member("ab", b"\1" * 32, b"\2" * 32)
     changed = [
         (),
-        (member, Member("c", bytes(32), bytes(32))),
-        (Member("a", b"\1" * 32, b"\2" * 32),),
-        (Member("ab", b"\3" * 32, b"\2" * 32),),
-        (Member("ab", b"\1" * 32, b"\3" * 32),),
+        (member, Masks.Member("c", bytes(32), bytes(32))),
+        (Masks.Member("a", b"\1" * 32, b"\2" * 32),),
+        (Masks.Member("ab", b"\3" * 32, b"\2" * 32),),
+        (Masks.Member("ab", b"\1" * 32, b"\3" * 32),),
     ]
-    digests = {Roster(members).digest for members in [(member,), *changed]}
+    digests = {Masks.Roster(members).digest for members in [(member,), *changed]}
     assert len(digests) == len(changed) + 1
 
 
@@ -348,27 +346,27 @@ def test_the_digest_of_a_roster_is_of_all_of_it() -> None:
 # files of keys
 def test_keys_in_files(tmp_path: Path) -> None:
     path, run = tmp_path / "key.json", tmp_path / "run.json"
-    public = new_key_file(path)
-    assert public == public_key(path)
+    public = Masks.new_key_file(path)
+    assert public == Masks.public_key(path)
     assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(RiemdpError, match="not overwritten"):
-        new_key_file(path)
-    first = Keys.read("clinic", path, run, AGREEMENT)
-    again = Keys.read("clinic", path, run, AGREEMENT)
+        Masks.new_key_file(path)
+    first = Masks.Keys.read("clinic", path, run, AGREEMENT)
+    again = Masks.Keys.read("clinic", path, run, AGREEMENT)
     assert first.long_term.hex() == public
     assert first.fresh == again.fresh
     assert run.stat().st_mode & 0o077 == 0
     with pytest.raises(RiemdpError, match="another run"):
-        Keys.read("clinic", path, run, hashlib.sha256(b"two").hexdigest())
-    forget(run)
-    assert Keys.read("clinic", path, run, AGREEMENT).fresh != first.fresh
+        Masks.Keys.read("clinic", path, run, hashlib.sha256(b"two").hexdigest())
+    Masks.forget(run)
+    assert Masks.Keys.read("clinic", path, run, AGREEMENT).fresh != first.fresh
     path.write_text("{}")
     with pytest.raises(RiemdpError, match="holds no"):
-        public_key(path)
+        Masks.public_key(path)
 
 
 def test_private_keys_are_shown_nowhere() -> None:
-    keys = Keys("clinic", b"\7" * 32, b"\x09" * 32)
+    keys = Masks.Keys("clinic", b"\7" * 32, b"\x09" * 32)
     assert repr(keys) == "Keys('clinic')"
     for act in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
@@ -377,6 +375,6 @@ def test_private_keys_are_shown_nowhere() -> None:
 
 def test_replies_that_are_no_words() -> None:
     right = np.zeros(3, dtype=np.uint64)
-    assert is_words(right, 3)
+    assert Masks.is_words(right, 3)
     for wrong in (None, [0, 0, 0], right[:2], right.astype(float), right[None], "words"):
-        assert not is_words(wrong, 3)
+        assert not Masks.is_words(wrong, 3)

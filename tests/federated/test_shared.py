@@ -12,13 +12,9 @@ import riemdp
 from riemdp import InvalidArgument, noise_source
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_process
-from riemdp.federated._secure_sum import Keys, Question, Roster, masked, total
-from riemdp.federated._shared import context_of, masked_sum, moved, plan_shared
-from riemdp.optimizers import DPRGD, DPRSGD
-from riemdp.optimizers._account import Account
-from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
-from riemdp.optimizers._plan import plan_optimizer
+from riemdp.optimizers import DPRGD, DPRSGD, plan_optimizer
 from riemdp.privacy import Ledger
+from tests.seam import Gradients, Masks, Sites
 
 SPHERE = riemdp.Sphere(3)
 NORTH = np.eye(3)[2]
@@ -79,7 +75,7 @@ def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
     here = np.asarray(SPHERE.exp(NORTH, np.array([0.1, 0.2, 0.0])))
 
     def summed(records: np.ndarray) -> np.ndarray:
-        return clipped_sum(PROBLEM, records, here, clip, centered=centered)
+        return Gradients.clipped_sum(PROBLEM, records, here, clip, centered=centered)
 
     first = summed(data)
     moved = []
@@ -87,18 +83,20 @@ def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
         other = data.copy()
         other[7] = record
         moved.append(float(np.linalg.norm(summed(other) - first)))
-    assert max(moved) <= sum_sensitivity(clip)
+    assert max(moved) <= Gradients.sum_sensitivity(clip)
     pair = [data.copy(), data.copy()]
     far = np.asarray(SPHERE.exp(here, np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
     back = np.asarray(SPHERE.exp(here, -np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
     pair[0][7], pair[1][7] = far, back
     change = float(np.linalg.norm(summed(pair[0]) - summed(pair[1])))
-    assert change <= sum_sensitivity(clip)
+    assert change <= Gradients.sum_sensitivity(clip)
     if not centered:
         assert change > 0.99 * 2 * clip  # it is attained, so the claim is not loose
     # and a sum over blocks is the sum
     many = np.tile(data, (130, 1))
-    assert np.allclose(clipped_sum(PROBLEM, many, here, clip, centered=centered), 130 * first)
+    assert np.allclose(
+        Gradients.clipped_sum(PROBLEM, many, here, clip, centered=centered), 130 * first
+    )
 
 
 def servers(rounds: int = 2, budget: riemdp.Budget = BUDGET) -> tuple[Coordinator, PriRFed]:
@@ -109,24 +107,24 @@ def servers(rounds: int = 2, budget: riemdp.Budget = BUDGET) -> tuple[Coordinato
 
 
 def replies(
-    server: Coordinator, prirfed: PriRFed, keys: dict[str, Keys], **changed
+    server: Coordinator, prirfed: PriRFed, keys: dict[str, Masks.Keys], **changed
 ) -> dict[str, np.ndarray]:
     """What the invited sites send; `changed` names one that was told another round."""
     assert server.open is not None
     assert server.plan.shared is not None
     data = dict(zip(server.sizes, datasets(), strict=True))
     agreed = {n: k.long_term for n, k in keys.items()}
-    roster = Roster.of(None, agreed, {n: keys[n].fresh for n in server.open}, least=2)
-    context = context_of(SPHERE, server.value)
+    roster = Masks.Roster.of(None, agreed, {n: keys[n].fresh for n in server.open}, least=2)
+    context = Sites.context_of(SPHERE, server.value)
     return {
-        name: masked_sum(
+        name: Sites.masked_sum(
             prirfed,
             server.plan.shared,
             data[name],
             server.value,
             keys[name],
-            Question("ab" * 32, changed.get(name, len(server.records)), roster, context),
-            Account(),
+            Masks.Question("ab" * 32, changed.get(name, len(server.records)), roster, context),
+            Gradients.Account(),
             rng=7,
         )
         for name in server.open
@@ -135,7 +133,7 @@ def replies(
 
 def test_a_missing_agent_fails_the_round_and_is_charged() -> None:
     server, prirfed = servers(3)
-    keys = {name: Keys.new(name) for name in server.sizes}
+    keys = {name: Masks.Keys.new(name) for name in server.sizes}
     assert server.invite(server.sizes) == tuple(server.sizes)
     sent = replies(server, prirfed, keys)
     for name in list(sent)[:2]:
@@ -161,7 +159,7 @@ def test_a_missing_agent_fails_the_round_and_is_charged() -> None:
 
 def test_masks_that_do_not_cancel_and_replies_that_are_no_words() -> None:
     server, prirfed = servers()
-    keys = {name: Keys.new(name) for name in server.sizes}
+    keys = {name: Masks.Keys.new(name) for name in server.sizes}
     server.invite(server.sizes)
     sent = replies(server, prirfed, keys, **{"site-1": 5})
     for name, words in sent.items():
@@ -181,24 +179,24 @@ def test_masks_that_do_not_cancel_and_replies_that_are_no_words() -> None:
 
 def test_a_site_is_charged_before_its_noise_and_not_for_a_bad_roster() -> None:
     server, prirfed = servers()
-    shared = plan_shared(prirfed, BUDGET)
+    shared = Sites.plan_shared(prirfed, BUDGET)
     assert shared == server.plan.shared
-    keys = {name: Keys.new(name) for name in server.sizes}
+    keys = {name: Masks.Keys.new(name) for name in server.sizes}
     server.invite(server.sizes)
     ledger = Ledger(BUDGET)
     agreed = {n: k.long_term for n, k in keys.items()}
     fresh = {n: k.fresh for n, k in keys.items()}
     for bad in (True, False):
         sent = fresh | {"site-2": bytes(32)} if bad else fresh
-        roster = Roster.of(keys["site-0"], agreed, sent, least=2)
-        asked = Question("ab" * 32, 0, roster, b"")
+        roster = Masks.Roster.of(keys["site-0"], agreed, sent, least=2)
+        asked = Masks.Question("ab" * 32, 0, roster, b"")
         arguments = (prirfed, shared, datasets()[0], NORTH, keys["site-0"], asked)
         if bad:
             with pytest.raises(InvalidArgument, match="unusable public key"):
-                masked_sum(*arguments, Account(ledger))
+                Sites.masked_sum(*arguments, Gradients.Account(ledger))
             assert not ledger.spent.parts
         else:
-            masked_sum(*arguments, Account(ledger))
+            Sites.masked_sum(*arguments, Gradients.Account(ledger))
             assert ledger.spent == shared.guarantee
 
 
@@ -241,43 +239,50 @@ def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 4000
     problem = riemdp.problems.frechet_mean(line)
     local = DPRGD(steps=1, learning_rate=0.25, clip_norm=1.0)
     prirfed = PriRFed(problem, local, rounds=1, agents_per_round=3, noise="shared", tolerated=1)
-    shared = plan_shared(prirfed, riemdp.Budget(8.0, 1e-5))
+    shared = Sites.plan_shared(prirfed, riemdp.Budget(8.0, 1e-5))
     names, start, source = ("a", "b", "c"), np.zeros(1), noise_source(21)
-    keys = {name: Keys.new(name) for name in names}
+    keys = {name: Masks.Keys.new(name) for name in names}
     agreed = {name: k.long_term for name, k in keys.items()}
-    roster = Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
-    context, alone = context_of(line, start), who == "one site's words"
+    roster = Masks.Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
+    context, alone = Sites.context_of(line, start), who == "one site's words"
     seen = []
     for side in (1e6, -1e6):
         records = np.array([[side], [0.0]])
-        values = clipped_sum(problem, records, start, 1.0, centered=False)
+        values = Gradients.clipped_sum(problem, records, start, 1.0, centered=False)
         noise = source.discrete_gaussians(shared.share, (3, runs, 1))
         noise[0] *= dropped < 2
         noise[1] *= dropped < 1
         noise[2] *= who != "colluders"
         for t in range(runs):
-            asked = Question("ab" * 32, t, roster, context)
+            asked = Masks.Question("ab" * 32, t, roster, context)
             sums = {"a": shared.integers(values) + noise[0, t], "b": noise[1, t], "c": noise[2, t]}
             words = {
-                name: steps.view(np.uint64) if bare else masked(steps, keys[name], asked)
+                name: steps.view(np.uint64) if bare else Masks.masked(steps, keys[name], asked)
                 for name, steps in sums.items()
             }
             if t < 10 and not (dropped or bare):  # as a site does it
-                words["a"] = masked_sum(
-                    prirfed, shared, records, start, keys["a"], asked, Account(), rng=source
+                words["a"] = Sites.masked_sum(
+                    prirfed,
+                    shared,
+                    records,
+                    start,
+                    keys["a"],
+                    asked,
+                    Gradients.Account(),
+                    rng=source,
                 )
-            added = total(words.values())
+            added = Masks.total(words.values())
             seen.append(float(words["a"].view(np.int64)[0] if alone else added[0]))
             if who == "outsider":  # what the next point is made of
                 following = -0.25 * math.ldexp(seen[-1], shared.exponent) / 6
                 if t < 10:
-                    point = moved(prirfed, shared, start, added, 6)
+                    point = Sites.moved(prirfed, shared, start, added, 6)
                     assert np.asarray(point) == pytest.approx([following], rel=1e-9)
                 seen[-1] = -following
     return gaussian_mu_lower_bound(np.array(seen[runs:]), np.array(seen[:runs]))
 
 
-CLAIM = 1.0 / plan_shared(settings(rounds=1), riemdp.Budget(8.0, 1e-5)).noise_multiplier
+CLAIM = 1.0 / Sites.plan_shared(settings(rounds=1), riemdp.Budget(8.0, 1e-5)).noise_multiplier
 
 
 @pytest.mark.slow
@@ -311,10 +316,10 @@ def test_frames_and_points_have_digests() -> None:
     spd = riemdp.SPDAffineInvariant(2)
     product = riemdp.Product(SPHERE, spd)
     point = (NORTH, np.eye(2))
-    assert len(context_of(product, point)) == 32
-    assert context_of(product, point) == context_of(product, point)
+    assert len(Sites.context_of(product, point)) == 32
+    assert Sites.context_of(product, point) == Sites.context_of(product, point)
     moved = np.asarray(SPHERE.exp(NORTH, np.array([1e-15, 0.0, 0.0])))
-    assert context_of(SPHERE, moved) != context_of(SPHERE, NORTH)
+    assert Sites.context_of(SPHERE, moved) != Sites.context_of(SPHERE, NORTH)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, run_in_process
-from riemdp.federated._agent import answer, answer_sum, keys_of, next_key
-from riemdp.federated._drive import Timing, drive
-from riemdp.federated._secure_sum import new_key_file, total
+from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, answer, run_in_process
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
+from tests.seam import Masks, Servers, Sites, over_flower
 
 from .deployment import isolated
 from .shared_deployment import AGREEMENT
@@ -33,7 +31,7 @@ def agreed(folder: Path, rounds: int = 3) -> Setup:
     prirfed = PriRFed(
         PROBLEM, local, rounds=rounds, agents_per_round=3, noise="shared", tolerated=1
     )
-    keys = tuple((name, new_key_file(folder / f"{name}.key")) for name in NAMES)
+    keys = tuple((name, Masks.new_key_file(folder / f"{name}.key")) for name in NAMES)
     return Setup(prirfed, NORTH, BUDGET, agents=3, sites=NAMES, keys=keys)
 
 
@@ -49,7 +47,7 @@ def records(seed: int, n: int = 40) -> np.ndarray:
 
 
 def members(folder: Path, setup: Setup, names: tuple[str, ...] = NAMES) -> dict[str, str]:
-    return {name: keys_of(site(folder, name), setup).fresh.hex() for name in names}
+    return {name: Sites.keys_of(site(folder, name), setup).fresh.hex() for name in names}
 
 
 def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> None:
@@ -58,7 +56,7 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     right = members(tmp_path, setup)
 
     def ask(point=NORTH, number: object = 0, sent: object = right, **facts):
-        return answer_sum(here, setup, records(1), point, number, sent, **facts)
+        return Sites.answer_sum(here, setup, records(1), point, number, sent, **facts)
 
     outside = np.array([np.sin(1.0), 0.0, np.cos(1.0)])
     for wrong in (
@@ -89,7 +87,9 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
         ({"ledger": Ledger(riemdp.Budget(0.1, 1e-5))}, "not enough budget"),
     ):
         with pytest.raises(Refused, match=words):
-            answer_sum(dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right)
+            Sites.answer_sum(
+                dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right
+            )
     with pytest.raises(Refused, match="secure sums only"):
         answer(here, setup, records(1), NORTH, 0, sigma=1.0)
     assert here.ledger is not None
@@ -113,13 +113,13 @@ def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) 
     assert setup.shared is not None
     right = members(tmp_path, setup)
     words = [
-        answer_sum(site(tmp_path, name), setup, records(i), NORTH, 0, right)
+        Sites.answer_sum(site(tmp_path, name), setup, records(i), NORTH, 0, right)
         for i, name in enumerate(NAMES)
     ]
-    assert setup.shared.value(total(words), 120 * 10.0) is not None
-    assert setup.shared.value(total(words[:2]), 120 * 10.0) is None
+    assert setup.shared.value(Masks.total(words), 120 * 10.0) is not None
+    assert setup.shared.value(Masks.total(words[:2]), 120 * 10.0) is None
     with pytest.raises(Refused, match="answered this round"):
-        answer_sum(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
+        Sites.answer_sum(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
 
 
 @pytest.mark.parametrize(("rounds", "most"), [(3, None), (4, 3)])
@@ -135,13 +135,13 @@ def test_a_fresh_key_masks_one_answer_and_is_gone(
         right = members(tmp_path, setup)
         assert members(tmp_path, setup) == right  # the same until it is used
         used.append(right["a"])
-        answer_sum(here, setup, records(1), NORTH, number, right)
+        Sites.answer_sum(here, setup, records(1), NORTH, number, right)
         assert not run_file.exists()
-        assert (next_key(here, setup) == "") == (number == 2)
+        assert (Sites.next_key(here, setup) == "") == (number == 2)
         assert run_file.exists() == (number < 2)  # one that has masked nothing
         if number < 2:
             with pytest.raises(Refused, match="another key"):  # a roster with the old one
-                answer_sum(here, setup, records(1), NORTH, 2, right)
+                Sites.answer_sum(here, setup, records(1), NORTH, 2, right)
     assert len(set(used)) == 3
     assert here.rounds_answered() == (0, 1, 2)
 
@@ -164,7 +164,7 @@ class Mail:
             if self.away.get(round_number) != name:
                 here = site(self.folder, name)
                 data = records(NAMES.index(name))
-                words = answer_sum(here, self.setup, data, point, round_number, sent)
+                words = Sites.answer_sum(here, self.setup, data, point, round_number, sent)
                 self.box.append((name, words, 40.0))
 
     def replies(self) -> list[tuple[str, object, float | None]]:
@@ -179,11 +179,11 @@ def test_a_run_goes_on_without_a_site_that_was_missing(tmp_path: Path) -> None:
     def pause(seconds: float) -> None:
         clock.now += seconds
 
-    server = drive(
+    server = Servers.drive(
         setup,
         mail,
         riemdp.noise_source(1),
-        timing=Timing(timeout=5.0, grace=1.0, poll=0.5),
+        timing=Servers.Timing(timeout=5.0, grace=1.0, poll=0.5),
         clock=lambda: clock.now,
         pause=pause,
     )
@@ -215,9 +215,9 @@ def test_a_server_that_was_killed_in_an_open_round_goes_on(tmp_path: Path) -> No
         def pause(seconds: float) -> None:
             clock.now += seconds
 
-        timing = Timing(timeout=5.0, grace=1.0, poll=0.5)
+        timing = Servers.Timing(timeout=5.0, grace=1.0, poll=0.5)
         source = riemdp.noise_source(1)
-        return drive(
+        return Servers.drive(
             setup, mail, source, timing=timing, state=state, clock=lambda: clock.now, pause=pause
         )
 
@@ -242,7 +242,7 @@ key = "{name}.key"
 
 
 def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> None:
-    keys = {name: new_key_file(tmp_path / f"{name}.key") for name in NAMES}
+    keys = {name: Masks.new_key_file(tmp_path / f"{name}.key") for name in NAMES}
     tables = [f'[[site]]\nname = "{name}"\nkey = "{key}"\n' for name, key in keys.items()]
     (tmp_path / "agreement.toml").write_text(
         AGREEMENT.format(run="spring", rounds=2) + "".join(tables)
@@ -259,24 +259,24 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     scales = [1.0 + riemdp.noise_source(i).uniforms((30, 1, 1)) for i in range(3)]
     data = [x * np.diag([1.0, 2.0]) for x in scales]
     for number in (0, 1):
-        right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
+        right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
         words = [
-            answer_sum(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint)
+            Sites.answer_sum(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint)
             for here, x in zip(sites, data, strict=True)
         ]
-        assert setup.shared.value(total(words), 90 * 8.0) is not None
+        assert setup.shared.value(Masks.total(words), 90 * 8.0) is not None
     assert sites[0].ledger is not None
     assert sites[0].ledger.spent == setup.shared.guarantee.repeat(2)
     # a server that has another agreement, or none, and a site with another key than it signed
-    right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
+    right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
     for fingerprint in (None, "00" * 32):
         with pytest.raises(Refused, match=r"agreement|settings"):
-            answer_sum(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
+            Sites.answer_sum(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
     (tmp_path / "a.key").unlink()
-    new_key_file(tmp_path / "a.key")
+    Masks.new_key_file(tmp_path / "a.key")
     other = dataclasses.replace(sites[0], answers=tmp_path / "other.json")
     with pytest.raises(Refused, match="another key"):
-        answer_sum(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
+        Sites.answer_sum(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
 
 
 def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
@@ -311,7 +311,6 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
     from flwr.supercore.task_identity import TaskIdentity
 
     from riemdp.federated.flower import client_app
-    from riemdp.federated.flower._server import SumTransport
 
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     setup = agreed(tmp_path)
@@ -358,7 +357,7 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
             ]
 
     grid = Grid()
-    transport = SumTransport(
+    transport = over_flower().SumTransport(
         grid,  # type: ignore[arg-type]
         NORTH,
         ttl=60.0,
@@ -367,7 +366,9 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
         sites=setup.sites,
         make_message=lambda content, node, kind, group, ttl: (content, node, kind),
     )
-    server = drive(setup, transport, riemdp.noise_source(1), timing=Timing(poll=0.01))
+    server = Servers.drive(
+        setup, transport, riemdp.noise_source(1), timing=Servers.Timing(poll=0.01)
+    )
     assert [r.moved for r in server.records] == [True, True, True]
     assert max(grid.sizes) <= 8 * SPHERE.dim + 128  # 8 bytes a coordinate and NumPy's header
     assert "3 sites at most 1" in server.guarantee().assumes

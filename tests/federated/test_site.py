@@ -13,7 +13,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, DPRSVRG, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
 from riemdp.federated import Refused, Setup, Site, local_update
-from riemdp.federated import _agent as agent
+from tests.seam import Sites
 
 DIM = 4
 E1 = np.eye(DIM)[0]
@@ -38,7 +38,9 @@ def _site(folder, **keywords):
 def _ask(site, setup, round_number=0, point=E1, **keywords):
     records = _rows()
     sigma = keywords.pop("sigma", setup.sigma(len(records)))
-    return agent.answer(site, setup, records, point, round_number, sigma=sigma, **keywords)
+    return riemdp.federated.answer(
+        site, setup, records, point, round_number, sigma=sigma, **keywords
+    )
 
 
 def _answers(site, setup, rounds, **keywords):
@@ -287,13 +289,13 @@ def test_a_point_outside_the_ball_is_moved_into_it(distance):
     far = np.array([np.sin(distance), 0.0, np.cos(distance)])
     moved, claimed = _displacement(prirfed, data, neighbour, far)
     assert 0.2 * claimed < moved <= claimed * (1 + 1e-6)
-    admitted = agent.admit_current(prirfed, far)
+    admitted = Sites.admit_current(prirfed, far)
     assert float(sphere.dist(ball.center, admitted)) <= radius
 
 
 def test_a_point_of_the_space_is_taken_as_it_is():
     for local in (DPRGD(1, 0.1, 1.0), DPRSVRG(1, 2, 0.1, 1.0)):
-        np.testing.assert_array_equal(agent.admit_current(TEN.with_local(local), E1), E1)
+        np.testing.assert_array_equal(Sites.admit_current(TEN.with_local(local), E1), E1)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -11,14 +11,18 @@ import pytest
 from scipy.stats import norm
 
 import riemdp
-from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._search_plan import GaussianNoise, PureNoise, plan_search
 from tests.mechanisms.numpy_search import FlatAnswers
+from tests.seam import Searches
 
 
 def gaussian_plan(n, dim, mu, scales=0, largest=30.0):
-    return plan_search(
-        GaussianNoise(mu), n, dim, scales=scales, largest=largest, smallest=largest * 2.0**-14
+    return Searches.plan_search(
+        Searches.GaussianNoise(mu),
+        n,
+        dim,
+        scales=scales,
+        largest=largest,
+        smallest=largest * 2.0**-14,
     )
 
 
@@ -35,7 +39,7 @@ def test_every_answer_is_paid_for(mu, dim, spread):
     records = cloud(2000, dim, 3.0, spread=spread)
     answers = FlatAnswers(records, mu, np.random.default_rng(1))
     plan = gaussian_plan(2000, dim, mu)
-    found = run_search(plan, answers)
+    found = Searches.run_search(plan, answers)
     assert answers.spent == pytest.approx(found.spent, abs=1e-12)
     assert 0 < found.spent < 0.75
     assert plan.smallest <= found.radius <= plan.largest
@@ -61,15 +65,20 @@ def test_shares_never_exceed_the_budget_whatever_is_answered():
         def move(self, radius, share, stretch):
             self.spent += share
 
-    for noise in (GaussianNoise(0.08), GaussianNoise(0.5), GaussianNoise(20.0), PureNoise(0.9)):
+    for noise in (
+        Searches.GaussianNoise(0.08),
+        Searches.GaussianNoise(0.5),
+        Searches.GaussianNoise(20.0),
+        Searches.PureNoise(0.9),
+    ):
         for scales in (0, 1, 3):
-            plan = plan_search(noise, 1000, 20, scales=scales, largest=60.0, smallest=1e-3)
+            plan = Searches.plan_search(noise, 1000, 20, scales=scales, largest=60.0, smallest=1e-3)
             if plan.n < plan.need:
                 continue
             for wildness in (0.0, 1.0, 500.0, 1e6):
                 for _ in range(20):
                     answers = Arbitrary(wildness)
-                    found = run_search(plan, answers)
+                    found = Searches.run_search(plan, answers)
                     assert answers.spent == pytest.approx(found.spent, abs=1e-12)
                     assert found.left > 0.3
                     assert found.spent + found.plan.outside_share + found.left <= 1.0 + 1e-12
@@ -100,7 +109,7 @@ def test_the_search_is_a_function_of_its_answers():
             return reply
 
     plan = gaussian_plan(800, 6, 0.5)
-    first = run_search(plan, Recording(cloud(800, 6, 2.0), 0.5, np.random.default_rng(3)))
+    first = Searches.run_search(plan, Recording(cloud(800, 6, 2.0), 0.5, np.random.default_rng(3)))
     asked, given = list(questions), iter(list(replies))
 
     class Replayed:
@@ -123,7 +132,7 @@ def test_the_search_is_a_function_of_its_answers():
             return next(given)
 
     replayed = Replayed()
-    assert run_search(plan, replayed) == first
+    assert Searches.run_search(plan, replayed) == first
     assert replayed.questions == asked
 
 
@@ -136,9 +145,9 @@ def test_too_few_records_are_refused_from_public_numbers():
             raise AssertionError("records were looked at")
 
     with pytest.raises(riemdp.InvalidArgument, match=f"about {plan.need} are needed"):
-        run_search(plan, Untouched())
+        Searches.run_search(plan, Untouched())
     assert gaussian_plan(plan.need, 6, 0.1).need == plan.need
-    run_search(
+    Searches.run_search(
         gaussian_plan(plan.need, 6, 0.1),
         FlatAnswers(cloud(plan.need, 6, 0.0), 0.1, np.random.default_rng(0)),
     )
@@ -177,7 +186,7 @@ def losses(records, neighbour, mu, runs, noise=1.0):
         answers = FlatAnswers(
             records, mu, np.random.default_rng(seed), direction, neighbour, noise=noise
         )
-        found = run_search(plan, answers)
+        found = Searches.run_search(plan, answers)
         answers.final(found.radius, 1.0 - found.spent)
         out.append(answers.loss)
     return np.array(out)
@@ -220,13 +229,13 @@ def test_it_finds_a_ball_far_from_the_start_without_knowing_the_unit():
         direction[0, 0] = 1.0
         records = unit * 1e-3 * cloud(n, dim, 0.0, seed=4)
         records[:, 0] += 40.0
-        plan = plan_search(
-            GaussianNoise(mu), n, dim, scales=1, largest=30.0, smallest=30 * 2.0**-24
+        plan = Searches.plan_search(
+            Searches.GaussianNoise(mu), n, dim, scales=1, largest=30.0, smallest=30 * 2.0**-24
         )
         errors = []
         for seed in range(5):
             answers = FlatAnswers(records, mu, np.random.default_rng(seed), direction)
-            found = run_search(plan, answers)
+            found = Searches.run_search(plan, answers)
             mean = answers.final(found.radius, 1 - found.spent)
             errors.append(np.linalg.norm(mean - records.mean(0)))
         about = records - records.mean(0)
@@ -263,7 +272,7 @@ def test_catastrophes_are_rarer_than_one_in_a_thousand(kind, n, dim, mu):
     bad = 0
     for seed in range(2000):
         answers = FlatAnswers(records, mu, np.random.default_rng([seed, 3]))
-        found = run_search(plan, answers)
+        found = Searches.run_search(plan, answers)
         mean = answers.final(found.radius, 1 - found.spent)
         bad += np.linalg.norm(mean - center) > 3 * enclosing
     assert bad <= 2

@@ -17,12 +17,10 @@ from scipy import linalg, stats
 
 import riemdp as R
 from riemdp.mechanisms import Drawn
-from riemdp.mechanisms._counted import LEAST, MOST, Counted, CountPlan, plan_count
-from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.privacy import Guarantee, gaussian_noise_multiplier
 from riemdp.randomness import noise_source
-from riemdp.releases._choices import build
 from riemdp.statistics import AmbientMean, FrechetMean, TangentMean
+from tests.seam import Means, plant
 from tests.statistical import ALPHA
 
 BUDGET = R.Budget(1.0, 1e-5)
@@ -52,12 +50,12 @@ class Given(R.AbstractMechanism[float]):
         return Drawn(value + float(source.normals((1,))[0]), 1.0)
 
 
-def counted(budget: R.Budget, n: int | None = N) -> Counted:
-    plan = plan_count(budget, N, True)
+def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:
+    plan = Means.plan_count(budget, N, True)
     inner = R.pure(plan.rest.epsilon)
     if budget.delta > 0:
         inner = R.gaussian(gaussian_noise_multiplier(plan.rest))
-    return Counted(Given(inner), plan, n)
+    return Means.Counted(Given(inner), plan, n)
 
 
 def points(outside: int, n: int = N, seed: int = 0) -> np.ndarray:
@@ -123,15 +121,19 @@ def in_the_middle(budget: R.Budget, draws: int = 6000) -> np.ndarray:
 @pytest.mark.parametrize("budget", [BUDGET, PURE], ids=str)
 def test_the_count_has_its_law(budget):
     """Standard deviation 1 / (mu sqrt p), or sqrt 2 / (epsilon p), for a sensitivity of 1."""
-    share = plan_count(budget, N, True).gaussian_share or plan_count(budget, N, True).pure_share
+    share = (
+        Means.plan_count(budget, N, True).gaussian_share
+        or Means.plan_count(budget, N, True).pure_share
+    )
     deviation = math.sqrt(2) / (budget.epsilon * share)
     if budget.delta > 0:
         deviation = gaussian_noise_multiplier(budget) / math.sqrt(share)
     right = in_the_middle(budget)
     assert p_value(right, deviation, budget.delta == 0, 1000) > ALPHA
     assert counted(budget).noise.law.count_deviation(share) == pytest.approx(deviation, rel=1e-12)
-    with mock.patch("riemdp.mechanisms._budgeted.BudgetedNoise.count") as count:
-        source = noise_source(8)
+    with pytest.MonkeyPatch.context() as patch:
+        source, count = noise_source(8), mock.Mock()
+        plant(patch, "noise of a count", count)
         count.side_effect = lambda share, _: (
             0.8 * deviation * float(source.normals((1,))[0])
             if budget.delta > 0
@@ -155,36 +157,36 @@ def test_both_together_fit_the_budget(delta):
     for epsilon in (0.01, 0.3, 1.0, 4.0, 30.0):
         for n in (1, 40, 75, 1000, 10**7):
             budget = R.Budget(epsilon, delta)
-            plan = plan_count(budget, n, None)
+            plan = Means.plan_count(budget, n, None)
             p, g, rest = plan.pure_share, plan.gaussian_share, plan.rest
             total = Fraction(rest.epsilon) + Fraction(epsilon) * Fraction(p)
             assert total <= Fraction(epsilon) <= total * (1 + Fraction(1, 10**11))
-            assert p == 0 or LEAST <= p <= MOST
+            assert p == 0 or Means.LEAST <= p <= Means.MOST
             if not delta:
                 continue
             z, left = gaussian_noise_multiplier(budget), gaussian_noise_multiplier(rest)
             squares = (1 / Fraction(left) ** 2 + Fraction(g) / Fraction(z) ** 2) * Fraction(z) ** 2
             assert squares <= 1
             assert squares >= 1 - Fraction(1, 10**7)
-            assert g == 0 or LEAST <= g <= MOST
+            assert g == 0 or Means.LEAST <= g <= Means.MOST
             assert R.gaussian(left).within(rest)
 
 
 def test_a_mean_that_spends_more_than_its_share_is_refused():
-    plan = plan_count(BUDGET, N, None)
+    plan = Means.plan_count(BUDGET, N, None)
     for whole in (R.gaussian(gaussian_noise_multiplier(BUDGET)), R.pure(1.0), R.gaussian(9.0, 99)):
         with pytest.raises(R.InvalidArgument, match="inner"):
-            Counted(Given(whole), plan, N)
-    Counted(Given(R.pure(plan.rest.epsilon)), plan, N)
+            Means.Counted(Given(whole), plan, N)
+    Means.Counted(Given(R.pure(plan.rest.epsilon)), plan, N)
 
 
 def test_few_records_are_not_counted_unless_asked():
-    assert plan_count(BUDGET, 40, None) == CountPlan(BUDGET, 0.0, 0.0, BUDGET)
-    assert plan_count(BUDGET, 40, False).rest is BUDGET
-    assert plan_count(BUDGET, 40, True).gaussian_share == MOST
-    assert plan_count(BUDGET, 10**6, None).gaussian_share == LEAST
+    assert Means.plan_count(BUDGET, 40, None) == Means.CountPlan(BUDGET, 0.0, 0.0, BUDGET)
+    assert Means.plan_count(BUDGET, 40, False).rest is BUDGET
+    assert Means.plan_count(BUDGET, 40, True).gaussian_share == Means.MOST
+    assert Means.plan_count(BUDGET, 10**6, None).gaussian_share == Means.LEAST
     with pytest.raises(R.InvalidArgument, match="count_outside"):
-        plan_count(BUDGET, 40, "yes")  # type: ignore[arg-type]
+        Means.plan_count(BUDGET, 40, "yes")  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------- the releases
@@ -207,7 +209,7 @@ def test_a_release_states_the_count_and_costs_no_more(mechanism):
     assert (release.words, release.budget) == (without.words, BUDGET)
     assert release.guarantee == without.guarantee == ledger.spent
     assert ledger.charges == 1
-    left = 1 - MOST
+    left = 1 - Means.MOST
     factor = 1 / left if mechanism == "wrapped-laplace" else 1 / math.sqrt(left)
     assert release.scale / without.scale == pytest.approx(factor, rel=1e-6)
     assert f"outside the ball: about {outside.count} ± " in str(release)
@@ -218,7 +220,7 @@ def test_without_a_count_the_release_is_that_of_the_mechanism_alone():
     x = points(80)
     query = FrechetMean(BALL.on(PLANE), N)
     for mechanism in ("wrapped-gaussian", "wrapped-laplace"):
-        made = build(mechanism, MeanFacts(PLANE, BALL, N, BUDGET))
+        made = Means.build(mechanism, Means.MeanFacts(PLANE, BALL, N, BUDGET))
         alone = made.release(query.value(query.prepare(x)), 11)
         release = mean(x, mechanism, rng=11, count_outside=False)
         assert np.array_equal(release.value, alone.value)
@@ -231,11 +233,10 @@ def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():
     error = np.mean([m.count for m in made]) - 80
     assert abs(error) < 6 * made[0].deviation / math.sqrt(60)
     ledger = R.Ledger(R.Budget(0.5, 1e-5))
-    with (
-        mock.patch("riemdp.mechanisms._counted.Counted._draw", side_effect=AssertionError),
-        pytest.raises(R.BudgetExceeded),
-    ):
-        mean(x, ledger=ledger)
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, "a mean with its count", mock.Mock(side_effect=AssertionError))
+        with pytest.raises(R.BudgetExceeded):
+            mean(x, ledger=ledger)
     assert ledger.charges == 0
 
 

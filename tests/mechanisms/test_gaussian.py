@@ -13,7 +13,7 @@ from scipy import stats
 
 import riemdp as R
 from riemdp.mechanisms import TangentGaussian, WrappedGaussian, WrappedLaplace
-from riemdp.mechanisms._common import _bures_wasserstein_exp
+from tests.seam import Means
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 BUDGET = R.Budget(1.0, 1e-5)
@@ -207,13 +207,18 @@ def test_bures_wasserstein_output_is_positive_definite_beyond_the_domain_of_the_
             np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
             * scale
         )
-        x, y = np.asarray(_bures_wasserstein_exp(w, u)), np.asarray(_bures_wasserstein_exp(w, v))
+        x, y = (
+            np.asarray(Means.bures_wasserstein_exp(w, u)),
+            np.asarray(Means.bures_wasserstein_exp(w, v)),
+        )
         assert np.all(np.linalg.eigvalsh(x) > 0)
         assert float(manifold.dist(x, y)) <= float(manifold.norm(w, u - v)) * (1 + 1e-6) + 1e-5
     small = 0.05 * np.asarray(
         manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))
     )
-    np.testing.assert_allclose(_bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12)
+    np.testing.assert_allclose(
+        Means.bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12
+    )
 
 
 def test_a_draw_that_float64_cannot_hold_is_shortened_to_a_valid_point():
@@ -347,22 +352,6 @@ def test_bad_values_spend_nothing_and_are_not_shown(value, match):
         with pytest.raises((R.InvalidArgument, TypeError)):
             m.release(sphere.origin, rng="seed", ledger=ledger)
     assert ledger.spent.epsilon(1e-3) == 0.0
-
-
-def test_ledger_is_charged_once_and_refuses_before_noise_is_drawn():
-    manifold = R.Euclidean(2)
-    m = WrappedGaussian(manifold, manifold.origin, sensitivity=0.1, budget=BUDGET)
-    ledger = R.Ledger(BUDGET)
-    m.release(np.zeros(2), ledger=ledger)
-    assert ledger.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET))
-    with pytest.raises(R.BudgetExceeded):
-        m.release(np.zeros(2), ledger=ledger)
-    with R.Ledger(R.Budget(5.0, 1e-4), mixed=True) as ambient:
-        m.release(np.zeros(2))
-        WrappedLaplace(manifold, manifold.origin, sensitivity=0.1, epsilon=BUDGET).release(
-            np.zeros(2)
-        )
-    assert ambient.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET)).compose(R.pure(1.0))
 
 
 def test_spaces_without_a_logarithm_are_refused_with_the_reason():

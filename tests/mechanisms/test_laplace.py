@@ -12,17 +12,16 @@ import pytest
 from scipy import stats
 
 import riemdp as R
-from riemdp.domains._clamp import slack
 from riemdp.mechanisms import (
     ExtrinsicGaussian,
     ExtrinsicLaplace,
     KNormGradient,
     MeanGradient,
     RiemannianLaplace,
-    _common,
 )
 from riemdp.statistics import mean_gradient_sensitivity, strong_convexity
 from tests.sampling import oracles
+from tests.seam import Doors, Means, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 SMALL = {"sensitivity": 0.1, "epsilon": 1.0}
@@ -191,8 +190,6 @@ def k_norm(manifold, ball, records, epsilon):
 
 
 def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
-    from riemdp.mechanisms import _knorm
-
     manifold, ball, records = hyperbolic_data()
     m = k_norm(manifold, ball, records, 6.0)
     points, log_volume = hyperbolic_grid(8.0, (900, 120))
@@ -210,22 +207,11 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
         log_volume - np.asarray(manifold.dist(exact, points)) / m.scale,
     )
     assert wrong.shape == log_volume.shape
-    old, _knorm._BATCH = _knorm._BATCH, 4096
-    try:
-        for value in (exact, rough):
-            source, kept = R.noise_source(3), []
-            offset = float(gradient_norms(manifold, records, value[None])[0])
-            for _ in range(4):
-                proposals = m._proposals(value, source)
-                ratio = m._log_ratios(value, offset, proposals)
-                kept.append(np.asarray(proposals)[np.log(source.uniforms((4096,))) < ratio])
-            drawn = np.concatenate(kept)
-            assert ks_p_value(manifold.dist(manifold.origin, drawn), cdf) > ALPHA
-            assert (
-                ks_p_value(manifold.dist(exact, drawn), other) < ALPHA
-            )  # planted: proposals taken without the acceptance
-    finally:
-        _knorm._BATCH = old
+    for value in (exact, rough):
+        drawn = k_norm_draws(m, value, 4)
+        assert ks_p_value(manifold.dist(manifold.origin, drawn), cdf) > ALPHA
+        # planted: proposals taken without the acceptance
+        assert ks_p_value(manifold.dist(exact, drawn), other) < ALPHA
 
 
 def test_k_norm_is_pure_on_a_grid_for_worst_case_neighbours():
@@ -259,18 +245,14 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
 
 def k_norm_draws(m, value, rounds=2):
     """Accepted proposals of the mechanism's own rejection, in batches."""
-    from riemdp.mechanisms import _knorm
-
-    old, _knorm._BATCH = _knorm._BATCH, 4096
-    try:
-        source, kept = R.noise_source(3), []
-        offset = float(m._gradient_norms(np.asarray(value)[None])[0])
+    source, kept = R.noise_source(3), []
+    offset = float(m._gradient_norms(np.asarray(value)[None])[0])
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, "draws of K-norm noise at once", 4096)
         for _ in range(rounds):
             proposals = m._proposals(value, source)
             ratio = m._log_ratios(value, offset, proposals)
             kept.append(np.asarray(proposals)[np.log(source.uniforms((4096,))) < ratio])
-    finally:
-        _knorm._BATCH = old
     return np.concatenate(kept)
 
 
@@ -485,10 +467,10 @@ def test_a_value_that_float64_moves_past_the_edge_is_clamped():
     y *= 1.3 * radius / np.linalg.norm(y, axis=1)[:, None]
     values = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))
     values = values[np.linalg.eigvalsh(values)[:, 0] > 0.0]
-    moved = np.stack([_common._admit(space, x, _common._ball(domain))[0] for x in values])
+    moved = np.stack([Means.admit(space, x, Means.ball(domain))[0] for x in values])
     outside = ~np.asarray(domain.contains(moved))
     assert np.sum(outside) > 5
-    admitted = np.stack([_common.admitted(space, "value", x, domain) for x in values])
+    admitted = np.stack([Means.admitted(space, "value", x, domain) for x in values])
     changed = np.any(admitted != moved, axis=(1, 2))
     assert np.all(changed[outside])
-    assert np.max(space.dist(np.eye(3), admitted)) <= radius + slack(radius)
+    assert np.max(space.dist(np.eye(3), admitted)) <= radius + Doors.slack(radius)

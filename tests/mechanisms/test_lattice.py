@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
@@ -14,13 +13,9 @@ from scipy import stats
 
 import riemdp
 from riemdp import Ball, Budget, noise_source
-from riemdp.manifolds._spectral import unpack
-from riemdp.mechanisms import TangentGaussian, TangentMeanNoise, WrappedGaussian, _lattice
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._lattice import added, grid_of
+from riemdp.mechanisms import TangentGaussian, TangentMeanNoise, WrappedGaussian
 from riemdp.privacy.accounting.gaussian import gaussian_delta
-from riemdp.randomness._rounded import REACH, scale_up
-from riemdp.statistics._second_moment import second_moment, second_moment_sensitivity
+from tests.seam import Noise, Searches, Sums
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -30,9 +25,9 @@ BUDGET = Budget(1.0, 1e-5)
 # the law
 def test_what_is_released_is_the_rounded_gaussian_mechanism() -> None:
     y = np.array([0.3, -1e-9, 7.0, 0.0])
-    scale = _lattice.on_grid(4.0, 0.1, 4)
-    grid = _lattice.grid_of(scale)
-    noisy = _lattice.added(y, scale, noise_source(3))
+    scale = Noise.on_grid(4.0, 0.1, 4)
+    grid = Noise.grid_of(scale)
+    noisy = Noise.added(y, scale, noise_source(3))
     z = noise_source(3).rounded_normals(scale / grid, 4)
     expected = [(round(Fraction(a) / Fraction(grid)) + int(b)) for a, b in zip(y, z, strict=True)]
     assert [Fraction(a) / Fraction(grid) for a in noisy] == expected
@@ -80,7 +75,7 @@ def test_the_exact_privacy_curve_of_integer_noise_is_below_the_gaussian_one() ->
 
 
 def test_the_truncated_tail_is_below_every_delta() -> None:
-    tail = 2 * mpmath.ncdf(-REACH)
+    tail = 2 * mpmath.ncdf(-Noise.REACH)
     assert tail < 2.0**-125
     assert 1e6 * (1 + math.exp(10)) * tail < 1e-27
 
@@ -92,37 +87,35 @@ def test_the_scale_pays_for_the_grid(dim: int) -> None:
     rng = np.random.default_rng(dim)
     for _ in range(200):
         z, sensitivity = float(np.exp(rng.normal(1, 2))), float(np.exp(rng.normal(0, 20)))
-        scale = _lattice.on_grid(z, sensitivity, dim)
-        assert scale_up(scale) == scale
+        scale = Noise.on_grid(z, sensitivity, dim)
+        assert Noise.scale_up(scale) == scale
         with mpmath.workdps(40):
-            moved = mpmath.mpf(sensitivity) + _lattice.grid_of(scale) * mpmath.sqrt(dim)
+            moved = mpmath.mpf(sensitivity) + Noise.grid_of(scale) * mpmath.sqrt(dim)
             assert mpmath.mpf(scale) >= z * moved
             assert scale <= z * moved * (1 + 1e-7 * (1 + z * math.sqrt(dim)))
             if dim == 20_000 and z > 1.0:  # planted: the grid is for free
-                assert scale_up(z * sensitivity) < z * moved
+                assert Noise.scale_up(z * sensitivity) < z * moved
 
 
 def test_a_grid_that_is_too_coarse_is_refused() -> None:
     with pytest.raises(riemdp.InvalidArgument, match="budget"):
-        _lattice.on_grid(1e12, 1.0, 10_000)
+        Noise.on_grid(1e12, 1.0, 10_000)
 
 
 def test_coordinates_that_no_grid_holds() -> None:
-    scale = _lattice.on_grid(4.0, 1.0, 3)
-    grid = _lattice.grid_of(scale)
+    scale = Noise.on_grid(4.0, 1.0, 3)
+    grid = Noise.grid_of(scale)
     y = np.array([math.nan, 1e290, -math.inf])
-    noisy = _lattice.added(y, scale, noise_source(1))
+    noisy = Noise.added(y, scale, noise_source(1))
     assert np.all(np.isfinite(noisy))
     z = noise_source(1).rounded_normals(scale / grid, 3)
     assert noisy[0] == grid * z[0]
     assert np.array_equal(noisy[1:], [1e290, -(2.0 ** (1022 + round(math.log2(grid))))])
-    tiny = _lattice.added(
-        np.array([5e-324, 0.0]), _lattice.on_grid(4.0, 1e-200, 2), noise_source(1)
-    )
+    tiny = Noise.added(np.array([5e-324, 0.0]), Noise.on_grid(4.0, 1e-200, 2), noise_source(1))
     assert np.all(np.abs(tiny) < 1e-198)
 
 
-Noise = Callable[[float, float, int], np.ndarray]
+Releasing = Callable[[float, float, int], np.ndarray]
 
 
 def finest(released: np.ndarray) -> float:
@@ -135,7 +128,7 @@ def finest(released: np.ndarray) -> float:
 
 
 def on_the_library_s_grid(value: float, scale: float, seed: int) -> np.ndarray:
-    return _lattice.added(np.full(300, value), scale, noise_source(seed))
+    return Noise.added(np.full(300, value), scale, noise_source(seed))
 
 
 def in_float64(value: float, scale: float, seed: int) -> np.ndarray:
@@ -144,8 +137,8 @@ def in_float64(value: float, scale: float, seed: int) -> np.ndarray:
 
 
 def on_a_grid_of_the_data(value: float, scale: float, seed: int) -> np.ndarray:
-    coarser = scale_up(scale) * 2.0 ** math.frexp(value)[1]
-    return _lattice.added(np.full(300, value), coarser, noise_source(seed))
+    coarser = Noise.scale_up(scale) * 2.0 ** math.frexp(value)[1]
+    return Noise.added(np.full(300, value), coarser, noise_source(seed))
 
 
 def test_the_possible_values_do_not_depend_on_the_data() -> None:
@@ -153,19 +146,19 @@ def test_the_possible_values_do_not_depend_on_the_data() -> None:
     apart by the same look.
     """
 
-    def look(noise: Noise) -> tuple[float, float]:
-        scale = _lattice.on_grid(3.8, 0.25, 1)
+    def look(noise: Releasing) -> tuple[float, float]:
+        scale = Noise.on_grid(3.8, 0.25, 1)
         return finest(noise(2.0**-40, scale, 1)), finest(noise(0.25, scale, 2))
 
     grids = look(on_the_library_s_grid)
-    assert grids[0] == grids[1] == _lattice.grid_of(_lattice.on_grid(3.8, 0.25, 1))
+    assert grids[0] == grids[1] == Noise.grid_of(Noise.on_grid(3.8, 0.25, 1))
     for planted in (in_float64, on_a_grid_of_the_data):
         grids = look(planted)
         assert grids[0] < grids[1]
 
 
 def test_a_noisy_count_is_a_rounded_exact_sum() -> None:
-    noise, source = BudgetedNoise(BUDGET), noise_source(2)
+    noise, source = Searches.BudgetedNoise(BUDGET), noise_source(2)
     for share in (1e-4, 0.05, 1.0):
         deviation = noise.law.count_deviation(share)
         drawn = [noise.count(share, source) for _ in range(50)]
@@ -174,7 +167,7 @@ def test_a_noisy_count_is_a_rounded_exact_sum() -> None:
         assert all(float(e) == 1e6 + x for e, x in zip(exact, drawn, strict=True))
         assert 0.3 * deviation < np.std(drawn) < 2 * deviation
     # a deviation so large that its own grid does not hold the integers
-    assert _lattice.noise_of_integer(2.0**38, source).is_integer()
+    assert Noise.noise_of_integer(2.0**38, source).is_integer()
 
 
 # ------------------------------------------------------------------------------------------------
@@ -277,23 +270,23 @@ def test_rounding_of_a_second_moment_is_within_its_bound() -> None:
     for i, j in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]:
         pairs = zip(rows[:, i], rows[:, j], strict=True)
         exact[i, j] = exact[j, i] = float(sum(Fraction(a) * Fraction(b) for a, b in pairs) / n)
-    y = second_moment(rows)
-    a = np.asarray(unpack(jnp.asarray(y), 3))
+    y = Sums.second_moment(rows)
+    a = np.asarray(riemdp.SPDAffineInvariant(3).from_coordinates(np.eye(3), y))
     error = float(np.linalg.norm(a - exact))
     plain = math.sqrt(2) * bound**2 / n
-    assert error < (second_moment_sensitivity(bound, n) - plain) / 2
-    assert plain < second_moment_sensitivity(bound, n) < plain * (1 + 1e-6)
+    assert error < (Sums.second_moment_sensitivity(bound, n) - plain) / 2
+    assert plain < Sums.second_moment_sensitivity(bound, n) < plain * (1 + 1e-6)
 
 
 def test_few_coordinates_get_the_same_numbers_as_many() -> None:
     rng = np.random.default_rng(3)
     hostile = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e308, -1.7e308, 5e-324, 0.5, -0.5, 1.5]
-    for scale in (scale_up(x) for x in (1e-290, 1e-5, 0.7, 1.0, 3e4, 1e280)):
-        values = np.concatenate([hostile, (rng.integers(-9, 9, 24) + 0.5) * grid_of(scale)])
+    for scale in (Noise.scale_up(x) for x in (1e-290, 1e-5, 0.7, 1.0, 3e4, 1e280)):
+        values = np.concatenate([hostile, (rng.integers(-9, 9, 24) + 0.5) * Noise.grid_of(scale)])
         values = np.concatenate([values, scale * rng.normal(size=40)])
         for some in np.split(values, range(5, len(values), 5)):
-            few = added(some, scale, noise_source(7))
+            few = Noise.added(some, scale, noise_source(7))
             with np.errstate(all="ignore"):
-                many = added(some[None], scale, noise_source(7))[0]
+                many = Noise.added(some[None], scale, noise_source(7))[0]
             np.testing.assert_array_equal(few, many)
             np.testing.assert_array_equal(np.signbit(few), np.signbit(many))

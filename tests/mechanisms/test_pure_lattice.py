@@ -15,10 +15,8 @@ from scipy import stats
 
 import riemdp
 from riemdp import Ball, Budget, noise_source
-from riemdp.mechanisms import TangentMeanNoise, WrappedLaplace, _lattice
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.randomness._discrete_laplace import MOST_DIMENSIONS
-from riemdp.randomness._rounded import scale_up
+from riemdp.mechanisms import TangentMeanNoise, WrappedLaplace
+from tests.seam import Noise, Searches
 from tests.statistical import ALPHA
 
 
@@ -42,16 +40,16 @@ def test_the_exact_privacy_loss_is_epsilon(dim: int) -> None:
         assert planted / scale > most
 
 
-@pytest.mark.parametrize("dim", [1, 3, MOST_DIMENSIONS])
+@pytest.mark.parametrize("dim", [1, 3, Noise.MOST_DIMENSIONS])
 def test_the_scale_pays_for_the_grid(dim: int) -> None:
     rng = np.random.default_rng(dim)
     for _ in range(100):
         epsilon, sensitivity = float(np.exp(rng.normal(0, 2))), float(np.exp(rng.normal(0, 20)))
-        noise = BudgetedNoise(Budget(epsilon))
+        noise = Searches.BudgetedNoise(Budget(epsilon))
         share = float(rng.uniform(0.01, 1.0))
         scale = noise.scale(sensitivity, share, dim)
-        grid = _lattice.grid_of(scale)
-        assert scale_up(scale) == scale
+        grid = Noise.grid_of(scale)
+        assert Noise.scale_up(scale) == scale
         assert (scale / grid).is_integer()
         with mpmath.workdps(40):
             moved = mpmath.mpf(sensitivity) + grid * mpmath.sqrt(dim)
@@ -62,9 +60,9 @@ def test_the_scale_pays_for_the_grid(dim: int) -> None:
 
 def test_what_is_released_is_made_of_integers() -> None:
     y = np.array([0.3, -1e-9, 7.0])
-    scale = _lattice.on_grid(2.0, 0.1, 3)
-    grid = _lattice.grid_of(scale)
-    noisy = _lattice.added_laplace(y, scale, noise_source(3))
+    scale = Noise.on_grid(2.0, 0.1, 3)
+    grid = Noise.grid_of(scale)
+    noisy = Noise.added_laplace(y, scale, noise_source(3))
     z = noise_source(3).laplace_integers(int(scale / grid), 3)
     expected = [round(Fraction(a) / Fraction(grid)) + int(b) for a, b in zip(y, z, strict=True)]
     assert [Fraction(a) / Fraction(grid) for a in noisy] == expected
@@ -86,7 +84,7 @@ def test_the_possible_values_do_not_depend_on_the_data() -> None:
 
 
 def test_a_pure_count_is_an_exact_sum() -> None:
-    noise, source = BudgetedNoise(Budget(0.7)), noise_source(2)
+    noise, source = Searches.BudgetedNoise(Budget(0.7)), noise_source(2)
     for share in (1e-4, 0.05, 1.0):
         deviation = noise.law.count_deviation(share)
         drawn = [noise.count(share, source) for _ in range(200)]
@@ -94,13 +92,13 @@ def test_a_pure_count_is_an_exact_sum() -> None:
         assert all(float(Fraction(10**6) + Fraction(x)) == 1e6 + x for x in drawn)
         assert 0.5 * deviation < np.std(drawn) < 1.6 * deviation
     # a scale so large that its own grid does not hold the integers
-    assert _lattice.laplace_of_integer(2.0**38, source).is_integer()
-    tiny = [_lattice.laplace_of_integer(1e-3, source) for _ in range(50)]
+    assert Noise.laplace_of_integer(2.0**38, source).is_integer()
+    tiny = [Noise.laplace_of_integer(1e-3, source) for _ in range(50)]
     assert 0 < np.max(np.abs(tiny)) < 0.02
 
 
 def test_counts_have_the_stated_scale() -> None:
-    noise, source = BudgetedNoise(Budget(2.0)), noise_source(6)
+    noise, source = Searches.BudgetedNoise(Budget(2.0)), noise_source(6)
     drawn = np.array([noise.count(0.5, source) for _ in range(8000)])
     assert stats.kstest(drawn, stats.laplace(scale=1.0).cdf).pvalue > ALPHA
     assert stats.kstest(0.8 * drawn, stats.laplace(scale=1.0).cdf).pvalue < ALPHA
@@ -108,7 +106,7 @@ def test_counts_have_the_stated_scale() -> None:
 
 @pytest.mark.parametrize("dim", [1, 3, 6])
 def test_lengths_of_noise_have_the_stated_law(dim: int) -> None:
-    noise, source = BudgetedNoise(Budget(1.0)), noise_source(dim)
+    noise, source = Searches.BudgetedNoise(Budget(1.0)), noise_source(dim)
     scale = noise.scale(0.5, 1.0, dim)
     drawn = np.array([noise.added(np.zeros(dim), scale, source) for _ in range(2000)])
     lengths = np.linalg.norm(drawn, axis=1)

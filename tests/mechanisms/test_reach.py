@@ -14,12 +14,8 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, mechanisms, noise_source
-from riemdp.mechanisms import _lattice
-from riemdp.mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
-from riemdp.mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
-from riemdp.mechanisms._search_sites import SQUARES, TANGENTS, Ask, NoiseOfSites
-from riemdp.mechanisms._second_moment import AdaptiveSecondMoment
 from riemdp.optimizers import private_principal_eigenvector
+from tests.seam import Noise, Searches, Sums
 
 PLANE, LINE = riemdp.Euclidean(2), riemdp.Euclidean(1)
 N = 400
@@ -43,14 +39,16 @@ RECORDS = {
     "private-ball": made(mechanisms.PrivateBall, PLANE, SEARCH),
     "adaptive-mean": made(mechanisms.AdaptiveMean, PLANE, SEARCH),
     "adaptive-variance": made(mechanisms.AdaptiveVariance, PLANE, SEARCH),
-    "adaptive-second-moment": made(AdaptiveSecondMoment, 2),
+    "adaptive-second-moment": made(Sums.AdaptiveSecondMoment, 2),
 }
 LABELLED = {
-    "tangent-class-means": made(TangentClassMeans, PLANE, BALL, classes=2),
-    "of-public-labels": made(TangentClassMeans, PLANE, BALL, classes=2, sizes=(N // 2, N // 2)),
-    "adaptive-class-means": made(AdaptiveClassMeans, PLANE, SEARCH, classes=2),
-    "tangent-discriminant": made(TangentDiscriminant, PLANE, BALL, classes=2),
-    "adaptive-discriminant": made(AdaptiveDiscriminant, PLANE, SEARCH, classes=2),
+    "tangent-class-means": made(Sums.TangentClassMeans, PLANE, BALL, classes=2),
+    "of-public-labels": made(
+        Sums.TangentClassMeans, PLANE, BALL, classes=2, sizes=(N // 2, N // 2)
+    ),
+    "adaptive-class-means": made(Sums.AdaptiveClassMeans, PLANE, SEARCH, classes=2),
+    "tangent-discriminant": made(Sums.TangentDiscriminant, PLANE, BALL, classes=2),
+    "adaptive-discriminant": made(Sums.AdaptiveDiscriminant, PLANE, SEARCH, classes=2),
 }
 
 
@@ -93,9 +91,9 @@ def test_a_mean_of_very_many_records_is_where_it_says():
         noise = mechanisms.TangentMeanNoise(PLANE, BALL, n=10**12, budget=budget)
         noisy = noise.noise.added(y, noise.scale, noise_source(1))
         assert 0.0 < np.linalg.norm(noisy - y) < 40 * noise.scale < 1e-9
-    sites = NoiseOfSites(Budget(1.0, 1e-6), 3, None)
-    for kind, sums in ((TANGENTS, 1e12 * y), (SQUARES, np.array([1e12]))):
-        ask = Ask(kind, 0.5, np.zeros(2), 1.0)
+    sites = Searches.NoiseOfSites(Budget(1.0, 1e-6), 3, None)
+    for kind, sums in ((Searches.TANGENTS, 1e12 * y), (Searches.SQUARES, np.array([1e12]))):
+        ask = Searches.Ask(kind, 0.5, np.zeros(2), 1.0)
         noisy = sites.noisy(sums, ask, noise_source(1))
         deviation = sites.deviation(ask, len(sums), 1)
         assert 0.0 < np.linalg.norm(noisy - sums) < 10 * deviation < 1e3
@@ -116,21 +114,21 @@ def test_what_is_released_is_a_function_of_the_exact_sum(steps):
     """
     for noise in (5, -7, 2**40 + 1, 2**53 + 1, -(2**60) - 3):
         exact = int(steps) + noise
-        found = _lattice._sum(np.array([steps]), np.array([noise], dtype=np.int64))
+        found = Noise.sum_of(np.array([steps]), np.array([noise], dtype=np.int64))
         assert found[0] == float(exact)
         # the same sum from other parts
-        other = _lattice._sum(np.array([steps - 8.0]), np.array([noise + 8], dtype=np.int64))
+        other = Noise.sum_of(np.array([steps - 8.0]), np.array([noise + 8], dtype=np.int64))
         if int(steps - 8.0) == int(steps) - 8:
             assert other[0] == found[0]
 
 
 @pytest.mark.parametrize("sensitivity", [1e-100, 1e-30, 1.0, 1e99])
 def test_the_farthest_coordinates_are_finite(sensitivity):
-    scale = _lattice.on_grid(4.0, sensitivity, 3)
+    scale = Noise.on_grid(4.0, sensitivity, 3)
     for value in (1e300, np.inf, 1e9 * sensitivity):
         y = np.array([value, -value, np.nan])
-        noisy = _lattice.added(y, scale, noise_source(1))
+        noisy = Noise.added(y, scale, noise_source(1))
         assert np.all(np.isfinite(noisy))
         assert noisy[0] > 1e8 * sensitivity > -1e8 * sensitivity > noisy[1]
-    k = Fraction(noisy[0]) / Fraction(_lattice.grid_of(scale))
+    k = Fraction(noisy[0]) / Fraction(Noise.grid_of(scale))
     assert k.denominator == 1

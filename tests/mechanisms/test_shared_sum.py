@@ -11,13 +11,13 @@ import pytest
 import riemdp
 from riemdp import InvalidArgument, noise_source
 from riemdp.audit import gaussian_mu_lower_bound
-from riemdp.mechanisms._shared_sum import SharedSum
 from riemdp.privacy import gaussian, gaussian_noise_multiplier
+from tests.seam import Masks
 from tests.statistical import ALPHA, gaussian_p_value
 
 
-def plan(parties: int = 5, tolerated: int = 2, dim: int = 3, z: float = 2.0) -> SharedSum:
-    return SharedSum(parties, tolerated, dim, 2.0, z)
+def plan(parties: int = 5, tolerated: int = 2, dim: int = 3, z: float = 2.0) -> Masks.SharedSum:
+    return Masks.SharedSum(parties, tolerated, dim, 2.0, z)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_error_beside_a_trusted_server(parties: int, tolerated: int) -> None:
     """
     budget = riemdp.Budget(1.0, 1e-6)
     z = gaussian_noise_multiplier(budget)
-    p = SharedSum(parties, tolerated, 66, 2.0, z)
+    p = Masks.SharedSum(parties, tolerated, 66, 2.0, z)
     source = noise_source(parties)
     drawn = np.array(
         [sum(p.noise(source) for _ in range(parties)) for _ in range(max(10, 300 // parties))]
@@ -163,7 +163,7 @@ def test_a_share_has_the_planned_law() -> None:
 
 # ------------------------------------------------------------------------------------------------
 # attacks
-def lower_bound(p: SharedSum, known: int, missing_share: bool = False) -> float:
+def lower_bound(p: Masks.SharedSum, known: int, missing_share: bool = False) -> float:
     """A lower bound of mu from the sum, for somebody who knows the shares of `known` parties."""
     source, runs = noise_source(31), 12_000
     worst = np.zeros(p.dim)

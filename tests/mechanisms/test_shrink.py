@@ -9,7 +9,7 @@ import pytest
 
 import riemdp as R
 from riemdp.mechanisms import WrappedGaussian
-from riemdp.mechanisms._shrinking import shortened
+from tests.seam import Means
 
 BUDGET = R.Budget(1.0, 1e-5)
 
@@ -88,15 +88,15 @@ def test_shrinking_looks_at_the_released_vector_alone():
 @pytest.mark.parametrize("space", [R.Euclidean(6), R.Sphere(7)], ids=repr)
 def test_without_negative_curvature_it_is_the_james_stein_estimate(space):
     noisy, deviation = np.array([3.0, 0.0, 1.0, 0.0, 0.0, 0.0]), 0.7
-    kept = shortened(space, space.origin, noisy, deviation, 100.0)
+    kept = Means.shortened(space, space.origin, noisy, deviation, 100.0)
     np.testing.assert_allclose(kept, (1 - 4 * deviation**2 / 10) * noisy, rtol=1e-12)
-    near = shortened(R.Lorentz(7), R.Lorentz(7).origin, 0.1 * noisy, 0.1 * deviation, 100.0)
+    near = Means.shortened(R.Lorentz(7), R.Lorentz(7).origin, 0.1 * noisy, 0.1 * deviation, 100.0)
     np.testing.assert_allclose(near, 0.1 * kept, rtol=1e-12)
-    short = shortened(space, space.origin, noisy, deviation, 0.5)
+    short = Means.shortened(space, space.origin, noisy, deviation, 0.5)
     assert np.linalg.norm(short) == pytest.approx(0.5)
-    pure = shortened(space, space.origin, noisy, deviation, 100.0, flat=False)
+    pure = Means.shortened(space, space.origin, noisy, deviation, 100.0, flat=False)
     np.testing.assert_allclose(pure, noisy)
-    assert not np.any(shortened(space, space.origin, np.full(6, np.nan), deviation, 1.0))
+    assert not np.any(Means.shortened(space, space.origin, np.full(6, np.nan), deviation, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_far_from_the_centre_less_of_a_noisy_vector_is_kept(space, distance, gai
         truth = rng.normal(size=dim)
         truth *= distance / np.linalg.norm(truth)
         noisy = truth + sigma * rng.normal(size=dim)
-        kept = shortened(space, space.origin, noisy, sigma, 20.0)
+        kept = Means.shortened(space, space.origin, noisy, sigma, 20.0)
         end = [
             space.exp(space.origin, space.from_coordinates(space.origin, y))
             for y in (truth, noisy, kept)

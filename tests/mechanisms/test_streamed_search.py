@@ -7,14 +7,8 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Budget, InvalidArgument, Ledger
-from riemdp.domains import _sources, _stream
-from riemdp.domains._door import admit_in_parts
-from riemdp.domains._mapped import MappedFile
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._search_records import SearchRecords
-from riemdp.mechanisms._streamed_search import StreamedRecords
 from riemdp.randomness import noise_source
-from riemdp.statistics import _streamed_mean
+from tests.seam import Doors, Searches, plant
 
 SPACE = riemdp.SPDAffineInvariant(2)
 BUDGET = Budget(1.0, 1e-6)
@@ -23,9 +17,9 @@ N = 2000
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
-    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 200)
-    monkeypatch.setattr(_streamed_mean, "_FEW", 64)
+    plant(monkeypatch, "rows of a part", 256)
+    plant(monkeypatch, "records of a sample", 200)
+    plant(monkeypatch, "records that are few", 64)
 
 
 @pytest.fixture
@@ -61,10 +55,10 @@ def test_a_scale_that_no_search_asks_for_is_counted_too(both, scale) -> None:
     """A server may ask for one, and a site must not fail after it has counted the question."""
     domain = AdaptiveBall().on(SPACE)
     source = noise_source(0)
-    noise = BudgetedNoise(BUDGET)
-    whole = SearchRecords(domain, both[0], noise, source)
-    streamed, _ = admit_in_parts(SPACE, "X", both[1])
-    in_parts = StreamedRecords(domain, streamed, noise, source)
+    noise = Searches.BudgetedNoise(BUDGET)
+    whole = Searches.SearchRecords(domain, both[0], noise, source)
+    streamed, _ = Doors.admit_in_parts(SPACE, "X", both[1])
+    in_parts = Searches.StreamedRecords(domain, streamed, noise, source)
     assert in_parts.scales_below(0, scale) == whole.scales_below(0, scale)
 
 
@@ -73,18 +67,18 @@ def test_records_are_never_all_in_memory(both, monkeypatch) -> None:
         assert stop - start <= 256
         return self.read(start, stop)
 
-    monkeypatch.setattr(_sources.AbstractReader, "fetched", fetched)
+    plant(monkeypatch, "a reader's fetch", fetched)
     riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, rng=1)
 
 
 def test_what_cannot_be_read_after_the_charge_gives_no_value(both, tmp_path, monkeypatch) -> None:
-    ledger, read = Ledger(Budget(2.0, 1e-5)), MappedFile.read
+    ledger, read = Ledger(Budget(2.0, 1e-5)), Doors.MappedFile.read
 
-    def gone(self: MappedFile, start: int, stop: int):
+    def gone(self: Doors.MappedFile, start: int, stop: int):
         (tmp_path / "x.npy").unlink(missing_ok=True)
         return read(self, start, stop)
 
-    monkeypatch.setattr(MappedFile, "read", gone)
+    plant(monkeypatch, "a file's read", gone)
     with pytest.raises(InvalidArgument, match="cannot be read"):
         riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, ledger=ledger)
     assert ledger.spent.epsilon(1e-6) > 0.9

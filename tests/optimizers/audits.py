@@ -4,16 +4,13 @@ guarantee that the run claims.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, Problem, problems
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import NoisyGradient
+from tests.seam import Gradients, replicate
 from tests.statistical import ALPHA
 
 LINE = Euclidean(1)
@@ -64,7 +61,7 @@ def attacked(optimizer):
     return FAR, (x, y), np.zeros(1)
 
 
-def scores(optimizer, noise, kind=NoisyGradient, attack=None, seed=1):
+def scores(optimizer, noise, kind=Gradients.NoisyGradient, attack=None, seed=1):
     """Final iterates under the two neighbours, and the guarantee claimed for the run. `noise`:
     sigma, or a budget.
     """
@@ -77,7 +74,6 @@ def scores(optimizer, noise, kind=NoisyGradient, attack=None, seed=1):
             data,
             start,
             optimizer,
-            ledger=Unbounded(),
             repetitions=TRIALS,
             rng=seed + i,
             kind=kind,
@@ -125,14 +121,14 @@ def _gain(hits, alarms, n, bounds, alpha):
 
 # ------------------------------------------------------------------------------------------------
 # faults in a noisy gradient
-class LessNoise(NoisyGradient):
+class LessNoise(Gradients.NoisyGradient):
     """A fifth of the noise is missing."""
 
     def answer(self, kernel, state, total, normals, **more):
         return super().answer(kernel, state, total, 0.8 * normals, **more)
 
 
-class NoiseOfTheMeanOnTheSum(NoisyGradient):
+class NoiseOfTheMeanOnTheSum(Gradients.NoisyGradient):
     """sum / b + sigma N is the same as sum + b sigma N: with sigma on the sum there is b times too
     little noise.
     """
@@ -141,67 +137,9 @@ class NoiseOfTheMeanOnTheSum(NoisyGradient):
         return super().answer(kernel, state, total, normals / self.batches.size, **more)
 
 
-class NoClip(NoisyGradient):
-    def weights(self, norms, clip):
-        return jnp.ones_like(norms)
-
-
-class InvertedClip(NoisyGradient):
-    """The printed formula: does nothing to a long gradient."""
-
-    def weights(self, norms, clip):
-        return jnp.minimum(norms / jnp.maximum(clip, 1e-300), 1.0)
-
-
-class ClipAfterAveraging(NoisyGradient):
-    """One clip of the mean: a replaced record moves it by 2 C instead of 2 C / n."""
-
-    def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
-        clip = self.clip if clip is None else clip
-        total = kernel.combine(state, contributions[1], present, center)
-        length = kernel.manifold._norm(state, total) / present.shape[0]
-        factor = jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
-        return jax.tree.map(lambda t: t * factor, total)
-
-    def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
-        clip = self.clip if clip is None else clip
-        grid = (self.sigma if sigma is None else sigma) * self.batches.divisor / self.scale
-        total = jnp.sum(present[:, None] * coordinates, axis=0)
-        length = jnp.linalg.norm(total) / present.shape[0]
-        factor = jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
-        return jnp.where(grid > 0.0, jnp.trunc(total * factor / grid), 0.0).astype(int)
-
-
-class ByRealisedSize(NoisyGradient):
-    """A Poisson batch divided by the number of records that came, not by the expected one."""
-
-    def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
-        total = super().clipped_sum(kernel, state, contributions, present, center=center, clip=clip)
-        # The record that is not there (see `crowd`) does not come.
-        came = jnp.sum(present * jnp.isfinite(contributions[0]))
-        return jax.tree.map(lambda t: t * CROWD_BATCH / jnp.maximum(1.0, came), total)
-
-    def integer_sum(self, coordinates, present, **more):
-        came = jnp.sum(present * jnp.all(jnp.isfinite(coordinates), axis=1))
-        factor = CROWD_BATCH / jnp.maximum(1.0, came)
-        return super().integer_sum(coordinates, present, **more) * factor
-
-
 # What a realised denominator leaks is how many came: all others pull one way, so that their mean
 # says nothing, and the record the other way, which moves the mean of k + 1 by 2 C / (k + 1) instead
 # of C / b.
-CROWD, CROWD_BATCH = 8, 4
-
-
-def crowd():
-    """(problem, data sets with and without the record, start) for Poisson batches."""
-    x = np.full((CROWD, 1), -1e6)
-    x[-1] = 1e6
-    y = np.array(x)
-    # A gradient that is not finite counts as zero: with a public denominator, as if it were not
-    # there.
-    y[-1] = np.nan
-    return FAR, (x, y), np.zeros(1)
 
 
 def lonely(n):

@@ -23,15 +23,11 @@ from riemdp import (
     noise_source,
     private_minimize,
 )
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean
-from riemdp.optimizers import _batches, _calibrated, _driver, plan_optimizer
-from riemdp.optimizers._account import Account
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import Batches, PrivateDraws, Query
-from riemdp.optimizers._steps import Row
+from riemdp.optimizers import plan_optimizer
 from riemdp.privacy import RiemdpError, allocated_gaussian
 from tests.optimizers import audits
+from tests.seam import Gradients, original, plant, replicate
 from tests.statistical import ALPHA
 
 LINE = Euclidean(1)
@@ -57,7 +53,7 @@ def law_p_value(seed, n=3, steps=3, epochs=40_000):
     """Chi-square against the enumerated law: all assignments of the n records in an epoch are
     equally likely, and so are all pairs of the assignments of a record in successive epochs.
     """
-    indices, mask = _batches.allocated_batches(noise_source(seed), n, steps, epochs)
+    indices, mask = original("allocated batches")(noise_source(seed), n, steps, epochs)
     found = assignments(indices, mask, n, steps, epochs)
     if found is None:
         return 0.0
@@ -132,7 +128,7 @@ def test_every_assignment_is_equally_likely_and_epochs_are_independent():
 
 @pytest.mark.parametrize("fault", [kept, twice, shuffled, leaning])
 def test_planted_assignments_are_caught(fault, monkeypatch):
-    monkeypatch.setattr(_batches, "allocated_batches", fault(_batches.allocated_batches))
+    plant(monkeypatch, "allocated batches", fault(original("allocated batches")))
     assert law_p_value(1) < ALPHA
 
 
@@ -140,7 +136,7 @@ def test_a_batch_wider_than_planned_is_not_cut(monkeypatch):
     monkeypatch.setattr(
         "riemdp.randomness.NoiseSource.integers", lambda *_: np.zeros((2, 500), dtype=np.int64)
     )
-    indices, mask = _batches.allocated_batches(noise_source(1), 500, 10, 2)
+    indices, mask = original("allocated batches")(noise_source(1), 500, 10, 2)
     assert np.array_equal(assignments(indices, mask, 500, 10, 2), np.zeros((2, 500)))
     assert mask.sum() == 1000
 
@@ -153,9 +149,7 @@ def test_a_run_reads_every_record_once_an_epoch_at_a_step_of_its_own():
     data = np.zeros((8, 1))
     data[3] = 1.0
     run = settings(t * epochs, 2, rate=lambda step: 2.0**step)
-    values, _ = replicate(
-        LINEAR, data, np.zeros(1), run, noise_std=0.0, ledger=Unbounded(), repetitions=runs, rng=3
-    )
+    values, _ = replicate(LINEAR, data, np.zeros(1), run, noise_std=0.0, repetitions=runs, rng=3)
     taken = np.rint(-np.asarray(values)[:, 0] * 8 / t).astype(np.int64)  # divided by n / t
     where = {2**i + 2**j: t * i + j - t for i, j in itertools.product(range(t), range(t, 2 * t))}
     counts = np.bincount([where[x] for x in taken], minlength=t * t)
@@ -171,7 +165,6 @@ def test_the_sum_is_divided_by_the_public_expected_size():
         np.zeros(1),
         run,
         noise_std=0.0,
-        ledger=Unbounded(),
         repetitions=50,
         rng=1,
     )
@@ -189,13 +182,15 @@ def transcripts(plan, there, epochs, seed):
     data = np.zeros((n, 1))
     data[0] = 1e6 if there else 0.0
     run = plan.bind(LINEAR, jnp.asarray(data), np.zeros(1))
-    draws = PrivateDraws(noise_source(seed), Account(), plan.guarantee(), 1, n, epochs)
-    (drawn,) = draws.take([Query(plan.gradient, t, t)], lambda: None)
+    draws = Gradients.PrivateDraws(
+        noise_source(seed), Gradients.Account(), plan.guarantee(), 1, n, epochs
+    )
+    (drawn,) = draws.take([Gradients.Query(plan.gradient, t, t)], lambda: None)
     step, state = run.work.step, run.work.step.kernel.start(jnp.zeros(1))
 
     @jax.vmap
     def answer(normals, indices, mask):
-        return step.direction(state, None, run.work.data, Row(normals, indices, mask, 0))
+        return step.direction(state, None, run.work.data, Gradients.Row(normals, indices, mask, 0))
 
     return np.asarray(answer(*drawn)).reshape(epochs, t) * n / t
 
@@ -240,9 +235,9 @@ def test_an_epoch_that_is_not_charged_is_caught():
 @pytest.mark.parametrize("fault", [kept, twice])
 def test_planted_batches_are_caught_by_the_transcript(fault, monkeypatch):
     """The same order of bins in all epochs of a run; a record in two bins."""
-    fresh = _batches.allocated_batches
+    fresh = original("allocated batches")
     planted = kept_in_a_run(fresh, 3) if fault is kept else fault(fresh)
-    monkeypatch.setattr("riemdp.optimizers._batches.allocated_batches", planted)
+    plant(monkeypatch, "allocated batches", planted)
     score = log_ratio_of_one_bin if fault is kept else log_ratio
     assert attack(3, 3, 0.7, score) > 0
 
@@ -274,7 +269,7 @@ def test_a_run_costs_whole_epochs_and_its_budget_is_met():
 @pytest.mark.parametrize("after", [2, 5])
 def test_an_interrupted_epoch_is_charged_as_a_whole(after, monkeypatch):
     seen = []
-    compiled = _driver._Driver._compiled
+    compiled = original("compiled steps")
 
     def interrupted(driver, segment, block, row, end):
         seen.append(segment.size)
@@ -283,7 +278,7 @@ def test_an_interrupted_epoch_is_charged_as_a_whole(after, monkeypatch):
             raise KeyboardInterrupt
         return compiled(driver, segment, block, row, end)
 
-    monkeypatch.setattr(_driver._Driver, "_compiled", interrupted)
+    plant(monkeypatch, "compiled steps", interrupted)
     ledger = Ledger(Budget(10.0, 1e-4))
     run = settings(12, 5, 0.1)
     result = minimize(run, None, noise_std=0.3, rng=1, ledger=ledger)
@@ -297,7 +292,7 @@ def test_an_interrupted_epoch_is_charged_as_a_whole(after, monkeypatch):
 
 def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
     path, drawn = tmp_path / "run.npz", []
-    fresh = _batches.allocated_batches
+    fresh = original("allocated batches")
 
     def spy(source, n, steps, epochs, expected=None):
         drawn.append(epochs)
@@ -305,7 +300,7 @@ def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
             raise MemoryError  # a crash after the second epoch was noted
         return fresh(source, n, steps, epochs)
 
-    monkeypatch.setattr("riemdp.optimizers._batches.allocated_batches", spy)
+    plant(monkeypatch, "allocated batches", spy)
     run = settings(12, 5, 0.1)
     with pytest.raises(MemoryError):
         minimize(run, None, noise_std=0.3, rng=1, checkpoint=path)
@@ -350,9 +345,9 @@ def test_all_records_in_every_step_is_the_full_gradient():
 @pytest.mark.parametrize("sampling", ["poisson", "allocation"])
 def test_how_wide_batches_are_follows_from_public_numbers(sampling) -> None:
     """Programs of different widths round differently, and the number of records is private."""
-    batches = _calibrated.allocation(400, 40)
+    batches = Gradients.allocation(400, 40)
     if sampling == "poisson":
-        batches = Batches(400, 40, "poisson")
+        batches = Gradients.Batches(400, 40, "poisson")
     widths = set()
     for n in (20, 300, 399, 400, 401, 420):
         drawn = batches.draw(noise_source(n), n, 10)

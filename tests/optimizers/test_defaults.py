@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, Budget, InvalidArgument, Problem, private_minimize, problems
-from riemdp.audit._unbounded import Unbounded
 from riemdp.optimizers import plan_optimizer
-from riemdp.optimizers._minimize import replicate
 from tests.optimizers.test_run import BUDGET, START, M, P, X
+from tests.seam import replicate
 
 
 def test_default_rates_fall_in_the_second_half_where_there_is_noise_to_average():
@@ -38,11 +37,7 @@ def test_default_rates_have_less_risk_than_a_constant_one():
     covariance = x.T @ x / 4000
 
     def risk(optimizer):
-        w = np.asarray(
-            replicate(
-                p, x, start, optimizer, budget=budget, ledger=Unbounded(), repetitions=30, rng=1
-            )[0]
-        )
+        w = np.asarray(replicate(p, x, start, optimizer, budget=budget, repetitions=30, rng=1)[0])
         return np.median(
             np.linalg.eigvalsh(covariance)[-1] - np.einsum("si,ij,sj->s", w, covariance, w)
         )

@@ -30,9 +30,7 @@ from riemdp import (
 )
 from riemdp.manifolds import Euclidean, PoincareBall, SPDAffineInvariant, Sphere
 from riemdp.optimizers import plan_optimizer
-from riemdp.optimizers._checks import check_initial
-from riemdp.optimizers._kernels import choose_kernel
-from riemdp.optimizers._variance_reduced import difference_clip
+from tests.seam import Gradients, plant
 
 RNG = np.random.default_rng(0)
 
@@ -415,10 +413,10 @@ def test_the_published_variant_refuses_a_transport_that_may_lengthen():
 
 def test_a_distance_that_overflows_is_free_only_where_all_hessians_are_equal():
     for width, expected in ((0.0, 0.0), (1.0, 3.0)):
-        clip = float(difference_clip(3.0, width, jnp.inf))
+        clip = float(Gradients.difference_clip(3.0, width, jnp.inf))
         assert clip == expected
-    assert float(difference_clip(3.0, 1.0, jnp.nan)) == 3.0
-    assert float(difference_clip(3.0, 1.0, jnp.float64(0.5))) == 0.5
+    assert float(Gradients.difference_clip(3.0, 1.0, jnp.nan)) == 3.0
+    assert float(Gradients.difference_clip(3.0, 1.0, jnp.float64(0.5))) == 0.5
 
 
 # ------------------------------------------------------------------------------------------------
@@ -515,7 +513,7 @@ def test_an_interrupted_run_states_the_planned_guarantee_too(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("riemdp.optimizers._recorder.Recorder.after", interrupt)
+    plant(monkeypatch, "end of a block", interrupt)
     run = private_minimize(
         problem, x, np.eye(4)[0], DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5, rng=0
     )
@@ -530,7 +528,7 @@ def test_an_interrupted_run_states_the_planned_guarantee_too(monkeypatch):
 def test_a_start_is_carried_onto_the_manifold_before_anything_else():
     problem = problems.principal_subspace(6, 2)
     frame = np.linalg.qr(RNG.normal(size=(6, 2)))[0]
-    point = check_initial(problem, (1 + 3e-7) * frame)
+    point = Gradients.check_initial(problem, (1 + 3e-7) * frame)
     np.testing.assert_allclose(point.T @ point, np.eye(2), atol=1e-14)
 
 
@@ -541,7 +539,7 @@ def test_norms_of_rank_one_gradients_are_never_below_the_truth(off):
         (problems.principal_eigenvector(5), unit(5)),
         (problems.principal_subspace(5, 2), np.linalg.qr(RNG.normal(size=(5, 2)))[0]),
     ):
-        kernel = choose_kernel(problem, False)
+        kernel = Gradients.choose_kernel(problem, False)
         w = (1 + off) * state
         along = w if w.ndim == 1 else w[:, 0]
         z = np.array([nearly_along(along, a, 1e3) for a in (0.0, 1e-6, 1e-4, 1e-3, 0.3)])
@@ -564,7 +562,7 @@ def test_a_gradient_is_clipped_by_the_length_of_its_tangent_part():
 
 def test_an_answer_is_tangent_whatever_the_sum_is():
     plan = plan_optimizer(MEAN, 4, DPRGD(1, 0.1, 1.0), None, noise_std=1.0)
-    kernel, none = choose_kernel(MEAN, False), jnp.zeros(CAP.noise_size)
+    kernel, none = Gradients.choose_kernel(MEAN, False), jnp.zeros(CAP.noise_size)
     total = jnp.array([0.3, 0.1, 7.0])  # 7 along the normal at CENTER
     whole = total / (4 * plan.sigma) * plan.gradient.scale  # in steps of the grid
     floats = dataclasses.replace(plan.gradient, scale=None)

@@ -7,13 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, gaussian
-from riemdp.manifolds._spectral import unpack
-from riemdp.mechanisms._second_moment import spectrum
-from riemdp.optimizers import _eigenvector as ev
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.report import privacy_report
 from tests.named import DataArray
+from tests.seam import Means, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-6)
@@ -53,10 +52,11 @@ def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
     seen = []
 
     def noted(coordinates, dim):
-        seen.append(np.asarray(unpack(coordinates, dim)))
-        return spectrum(coordinates, dim)
+        space = riemdp.SPDAffineInvariant(dim)
+        seen.append(np.asarray(space.from_coordinates(np.eye(dim), coordinates)))
+        return Sums.spectrum(coordinates, dim)
 
-    monkeypatch.setattr(ev, "spectrum", noted)
+    plant(monkeypatch, "spectrum of a moment", noted)
     sigmas = [
         private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma
         for k in range(1500)
@@ -80,8 +80,8 @@ def gaussian_mu():
 
 
 def test_the_choice_looks_at_public_numbers_only():
-    assert ev.choose_method(5923, 784, BUDGET) == "gmip"
-    assert ev.choose_method(5923, 20000, BUDGET) == "dp-rgd"
+    assert Means.choose_method(5923, 784, BUDGET) == "gmip"
+    assert Means.choose_method(5923, 20000, BUDGET) == "dp-rgd"
     a = private_principal_eigenvector(X, BUDGET, rng=1)
     b = private_principal_eigenvector(np.zeros_like(X), BUDGET, rng=1)
     assert (a.method, a.sigma) == (b.method, b.sigma) == ("GMIP", a.sigma)

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Problem, problems
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean, Product, SPDLogEuclidean
-from riemdp.optimizers import _batches, plan_optimizer
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import NoisyGradient
-from riemdp.optimizers._steps import Anchor, Row
+from riemdp.optimizers import plan_optimizer
 from riemdp.randomness import NoiseSource
+from tests.seam import Gradients, replicate
 from tests.statistical import ALPHA, mean_p_value
 
 D, N, B, STEPS, RATE, CLIP, SIGMA, TRIALS = 2, 4, 2, 3, 0.1, 1.0, 0.5, 20000
@@ -33,7 +30,7 @@ def neighbours():
     return x, y
 
 
-def scores(optimizer, kind=NoisyGradient, data=None, seed=1, sigma=SIGMA):
+def scores(optimizer, kind=Gradients.NoisyGradient, data=None, seed=1, sigma=SIGMA):
     pair = neighbours() if data is None else data
     out = []
     for i, x in enumerate(pair):
@@ -43,7 +40,6 @@ def scores(optimizer, kind=NoisyGradient, data=None, seed=1, sigma=SIGMA):
             np.zeros(D),
             optimizer,
             noise_std=sigma,
-            ledger=Unbounded(),
             repetitions=TRIALS,
             rng=seed + i,
             kind=kind,
@@ -72,7 +68,6 @@ def test_batches_are_fresh_at_every_step_and_frozen_ones_are_caught(monkeypatch)
             np.zeros(D),
             kind,
             noise_std=SIGMA,
-            ledger=Unbounded(),
             repetitions=TRIALS,
             rng=3,
         )
@@ -103,7 +98,7 @@ def test_poisson_uses_the_expected_size_and_the_realised_one_is_caught():
     expected = RATE**2 * (SIGMA**2 + N * 0.25 * (CLIP / B) ** 2)
     assert abs(np.var(right) / expected - 1) < 6 * np.sqrt(2 / TRIALS)
 
-    class ByRealisedSize(NoisyGradient):
+    class ByRealisedSize(Gradients.NoisyGradient):
         def clipped_sum(self, kernel, state, contributions, present, **more):
             total = super().clipped_sum(kernel, state, contributions, present, **more)
             return total * B / jnp.maximum(1.0, jnp.sum(present))
@@ -120,7 +115,7 @@ def test_poisson_batches_hold_each_record_independently_and_nothing_is_cut():
     from riemdp import noise_source
 
     n, rate, count = 12, 0.3, 40000
-    indices, mask = _batches.poisson_batches(noise_source(3), n, rate, count)
+    indices, mask = Gradients.poisson_batches(noise_source(3), n, rate, count)
     dense = np.zeros((count, n))
     np.add.at(dense, (np.arange(count)[:, None], indices), mask)
     assert dense.max() == 1.0
@@ -131,7 +126,7 @@ def test_poisson_batches_hold_each_record_independently_and_nothing_is_cut():
     correlation = np.corrcoef(dense.T)
     assert np.abs(correlation - np.eye(n)).max() < 5.5 / np.sqrt(count)
     # A batch larger than the planned width widens the arrays instead of being cut.
-    _, one = _batches.poisson_batches(noise_source(4), 3, 0.999999, 50)
+    _, one = Gradients.poisson_batches(noise_source(4), 3, 0.999999, 50)
     assert one.sum() == 150
 
 
@@ -148,13 +143,12 @@ def test_every_part_of_a_product_is_clipped():
         start,
         DPRGD(1, 1.0, 1.0),
         noise_std=0.0,
-        ledger=Unbounded(),
         repetitions=1,
         rng=0,
     )
     assert float(right[1][0, 0]) == pytest.approx(1 / 3)
 
-    class FirstLeafOnly(NoisyGradient):
+    class FirstLeafOnly(Gradients.NoisyGradient):
         def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
             norms, parts = contributions
             weights = self.weights(norms, self.clip) * present
@@ -167,7 +161,6 @@ def test_every_part_of_a_product_is_clipped():
         start,
         DPRGD(1, 1.0, 1.0),
         noise_std=0.0,
-        ledger=Unbounded(),
         repetitions=1,
         rng=0,
         kind=FirstLeafOnly,
@@ -185,7 +178,6 @@ def test_a_gradient_that_is_not_finite_counts_as_zero(bad):
         np.zeros(D),
         DPRGD(1, 1.0, 1.0),
         noise_std=0.0,
-        ledger=Unbounded(),
         repetitions=1,
         rng=0,
     )
@@ -204,7 +196,6 @@ def test_clipping_is_in_the_riemannian_norm():
         start,
         DPRGD(1, 1.0, 0.25),
         noise_std=0.0,
-        ledger=Unbounded(),
         repetitions=1,
         rng=0,
     )
@@ -227,8 +218,8 @@ def inner_contribution(c_bound, record, anchored=True):
     )
     plan = plan_optimizer(quartic, 1, optimizer, None, noise_std=0.0)
     run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
-    anchor = Anchor(jnp.zeros(2), jnp.zeros(2))
-    row = Row(jnp.zeros(2), None, None, 1)
+    anchor = Gradients.Anchor(jnp.zeros(2), jnp.zeros(2))
+    row = Gradients.Row(jnp.zeros(2), None, None, 1)
     out = run.work.step.direction(jnp.array([1.0, 0.0]), anchor, run.work.data, row)
     return float(jnp.linalg.norm(out))
 

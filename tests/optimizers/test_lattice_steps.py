@@ -15,25 +15,20 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, noise_source, private_minimize, problems
-from riemdp.audit._unbounded import Unbounded
-from riemdp.manifolds import _spectral as spectral
-from riemdp.optimizers import _kernels, plan_optimizer
-from riemdp.optimizers._kernels import Generic, choose_kernel
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient, exact_sum, scale_of
-from riemdp.optimizers._people import People
+from riemdp.optimizers import plan_optimizer
+from tests.seam import Gradients, replicate
 from tests.statistical import ALPHA, gaussian_p_value
 
-FULL = Batches(4, 4, "full")
+FULL = Gradients.Batches(4, 4, "full")
 LINE = riemdp.Euclidean(1)
 
 
-def query(multiplier=1.0, clip=1.0, batches=FULL, kind=NoisyGradient):
-    return NoisyGradient.calibrated(clip, batches, multiplier).on_lattice().as_kind(kind)
+def query(multiplier=1.0, clip=1.0, batches=FULL, kind=Gradients.NoisyGradient):
+    return Gradients.NoisyGradient.calibrated(clip, batches, multiplier).on_lattice().as_kind(kind)
 
 
 # ------------------------------------------------------------------------------ planted faults
-class Nearest(NoisyGradient):
+class Nearest(Gradients.NoisyGradient):
     """Coordinates are rounded to the nearest whole numbers, so that they may grow."""
 
     def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
@@ -41,10 +36,10 @@ class Nearest(NoisyGradient):
         lengths = jnp.sqrt(jnp.sum(coordinates**2, axis=1))
         weights = (self.weights(lengths, self.clip * (1.0 - 1e-12)) * present)[:, None]
         whole = jnp.where(weights != 0.0, jnp.rint(weights / grid * coordinates), 0.0)
-        return exact_sum(whole)
+        return Gradients.exact_sum(whole)
 
 
-class GridOfTheData(NoisyGradient):
+class GridOfTheData(Gradients.NoisyGradient):
     """The grid follows from the longest gradient."""
 
     def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
@@ -53,12 +48,12 @@ class GridOfTheData(NoisyGradient):
         return super().integer_sum(coordinates, present, clip=clip, sigma=sigma)
 
 
-class NoClip(NoisyGradient):
+class NoClip(Gradients.NoisyGradient):
     def weights(self, norms, clip):
         return jnp.ones_like(norms)
 
 
-class LessNoise(NoisyGradient):
+class LessNoise(Gradients.NoisyGradient):
     """A hundredth of the noise is missing."""
 
     def answer(self, kernel, state, total, normals, **more):
@@ -94,7 +89,7 @@ def longest(gradient, dim):
 @pytest.mark.parametrize("dim", [1, 2, 45])
 @pytest.mark.parametrize("multiplier", [2.0**-10, 0.3, 1.0, 7.7])
 def test_no_record_is_longer_than_its_clip_norm_in_exact_arithmetic(dim, multiplier):
-    batches = Batches(9, 3, "without-replacement")
+    batches = Gradients.Batches(9, 3, "without-replacement")
     for clip in (1.0, 0.7):
         worst = longest(query(multiplier, clip, batches), dim)
         assert float(worst) > 0.999
@@ -107,18 +102,20 @@ def test_no_record_is_longer_than_its_clip_norm_in_exact_arithmetic(dim, multipl
 def test_the_scale_is_a_power_of_two_that_holds_a_clip_norm():
     for z in (2.0**-10, 0.001, 0.5, 1.0, 1.9, 300.0, 1e9):
         for clips in (1.0, 2.0):
-            scale = scale_of(z, clips)
+            scale = Gradients.scale_of(z, clips)
             assert np.frexp(scale)[0] == 0.5
             assert scale / (z * clips) <= 2.0**32
             assert scale <= 2.0**41
             assert scale > 2.0**20
-    assert scale_of(0.0, 2.0) is None
-    assert scale_of(2.0**-11, 2.0) is None
+    assert Gradients.scale_of(0.0, 2.0) is None
+    assert Gradients.scale_of(2.0**-11, 2.0) is None
 
 
 def test_a_noise_multiplier_from_sigma_is_paid_for():
     """A given sigma: s grid / b is sigma, and a record is within the multiplier that is stated."""
-    made = NoisyGradient.calibrated(0.3, Batches(7, 7, "full"), 0.0, noise_std=0.123).on_lattice()
+    made = Gradients.NoisyGradient.calibrated(
+        0.3, Gradients.Batches(7, 7, "full"), 0.0, noise_std=0.123
+    ).on_lattice()
     assert longest_of(made, np.eye(1, 5)) <= 1
     assert made.scale is not None
 
@@ -144,7 +141,7 @@ def test_sums_are_exact_in_every_order():
     assert rows[3] == rows[4] == [0] * 7
 
 
-@pytest.mark.parametrize("kind", [NoisyGradient, GridOfTheData])
+@pytest.mark.parametrize("kind", [Gradients.NoisyGradient, GridOfTheData])
 def test_one_record_does_not_decide_what_the_others_come_to(kind):
     gradient = query(kind=kind)
     short = np.full((50, 1), 0.01)
@@ -152,7 +149,7 @@ def test_one_record_does_not_decide_what_the_others_come_to(kind):
     long[7] = -1.0
     totals = [gradient.integer_sum(jnp.asarray(y), jnp.ones(50))[0] for y in (short, long)]
     moved = Fraction(int(totals[0] - totals[1])) / Fraction(gradient.scale)
-    assert (moved <= 1) == (kind is NoisyGradient)
+    assert (moved <= 1) == (kind is Gradients.NoisyGradient)
 
 
 def test_more_records_than_float64_adds_exactly():
@@ -161,7 +158,7 @@ def test_more_records_than_float64_adds_exactly():
     whole[0] = [1.0, -1.0]
     expected = [(n - 1) * (2**32 - 1) + k for k in (1, -1)]
     assert expected[0] > 2**53
-    assert [int(k) for k in jax.jit(exact_sum)(whole)] == expected
+    assert [int(k) for k in jax.jit(Gradients.exact_sum)(whole)] == expected
 
 
 CASES = {
@@ -184,7 +181,7 @@ def test_neighbours_differ_by_two_clip_norms_in_whole_numbers(name):
     moves by 2 C / grid at most.
     """
     space, point = CASES[name]
-    kernel, gradient = choose_kernel(problems.frechet_mean(space), False), query(0.8)
+    kernel, gradient = Gradients.choose_kernel(problems.frechet_mean(space), False), query(0.8)
     rows = np.stack(records_of(space, point))
     n = len(rows)
 
@@ -212,7 +209,7 @@ def test_neighbours_differ_by_two_clip_norms_in_whole_numbers(name):
 def test_coordinates_of_many_records_are_those_of_few():
     """From so many records on another program computes them."""
     space = riemdp.SPDAffineInvariant(4)
-    kernel = choose_kernel(problems.frechet_mean(space), False)
+    kernel = Gradients.choose_kernel(problems.frechet_mean(space), False)
     rows = space.random_point(jax.random.key(0), (4096,))
     state = kernel.start(rows[0])
     many = np.asarray(jax.jit(kernel.coordinates)(state, rows))
@@ -229,13 +226,15 @@ def test_coordinates_of_many_records_are_those_of_few():
 def test_one_person_is_no_longer_than_one_record():
     """Records weigh their share and are cut one by one; a person's vector is no longer for it."""
     gradient, kernel = (
-        query(0.8, batches=Batches(2, 2, "full")),
-        choose_kernel(problems.frechet_mean(riemdp.Euclidean(2)), False),
+        query(0.8, batches=Gradients.Batches(2, 2, "full")),
+        Gradients.choose_kernel(problems.frechet_mean(riemdp.Euclidean(2)), False),
     )
     X = np.array([[0.0, 0.0], *[[-1e6, 3.0]] * 7, [np.nan, 1.0]])
 
     def total(labels, records):
-        people = People(jnp.asarray(records), len(records), labels, 16).drawn(noise_source(1))
+        people = Gradients.People(jnp.asarray(records), len(records), labels, 16).drawn(
+            noise_source(1)
+        )
         return np.asarray(gradient.sum_of_all(kernel, jnp.zeros(2), people, 2, None))
 
     many = total([0, *[1] * 8], X)
@@ -286,7 +285,6 @@ def moves(kind, seed=5):
         np.zeros(200),
         DPRGD(1, 0.5, 1.0),
         noise_std=0.3,
-        ledger=Unbounded(),
         repetitions=2000,
         rng=seed,
         kind=kind,
@@ -296,14 +294,14 @@ def moves(kind, seed=5):
 
 @pytest.mark.parametrize("lattice", [True, False])
 def test_the_noise_of_a_step_is_gaussian_and_a_hundredth_less_is_seen(lattice, monkeypatch):
-    monkeypatch.setattr(Generic, "has_quick_coordinates", lattice)
-    assert gaussian_p_value(moves(NoisyGradient), 0.15) > ALPHA
+    monkeypatch.setattr(Gradients.Generic, "has_quick_coordinates", lattice)
+    assert gaussian_p_value(moves(Gradients.NoisyGradient), 0.15) > ALPHA
     assert gaussian_p_value(moves(LessNoise), 0.15) < ALPHA
 
 
 def test_one_record_moves_a_step_in_float64_by_its_sensitivity(monkeypatch):
     """The same query where coordinates cost too much: two records far out on either side."""
-    monkeypatch.setattr(Generic, "has_quick_coordinates", False)
+    monkeypatch.setattr(Gradients.Generic, "has_quick_coordinates", False)
     x = np.zeros((4, 1))
     x[-1] = 1e6
     made, problem = DPRGD(1, 0.1, 1.0), problems.frechet_mean(LINE)
@@ -315,7 +313,7 @@ def test_one_record_moves_a_step_in_float64_by_its_sensitivity(monkeypatch):
 
 def near_zero(records, gradient_is_quick, seed, monkeypatch):
     """One step on the line, from 0: the results within 1/16 of 0."""
-    monkeypatch.setattr(Generic, "has_quick_coordinates", gradient_is_quick)
+    monkeypatch.setattr(Gradients.Generic, "has_quick_coordinates", gradient_is_quick)
     problem = problems.frechet_mean(LINE)
     values, _ = replicate(
         problem,
@@ -323,7 +321,6 @@ def near_zero(records, gradient_is_quick, seed, monkeypatch):
         np.zeros(1),
         DPRGD(1, 0.5, 1.0),
         noise_std=1.9,
-        ledger=Unbounded(),
         repetitions=40_000,
         rng=seed,
     )
@@ -345,8 +342,8 @@ def test_two_data_sets_cannot_be_told_apart_by_which_numbers_are_possible(monkey
     assert share(floats[1], 2.0**-55) == 1.0
     plan = plan_optimizer(problems.frechet_mean(LINE), 4, DPRGD(1, 0.5, 1.0), None, noise_std=1.9)
     assert plan.gradient.scale is None  # as patched
-    monkeypatch.setattr(Generic, "has_quick_coordinates", True)
-    scale = scale_of(plan.noise_multiplier, 2.0)
+    monkeypatch.setattr(Gradients.Generic, "has_quick_coordinates", True)
+    scale = Gradients.scale_of(plan.noise_multiplier, 2.0)
     for i, x in enumerate((ours, theirs)):
         steps = near_zero(x, True, i, monkeypatch) / (0.5 * (1.9 / scale))
         assert np.all(np.abs(steps - np.rint(steps)) < 1e-4)
@@ -405,8 +402,8 @@ def test_gradients_of_many_spd_matrices_are_those_of_few(k):
     """Both sides of the sizes from which on arrays are arranged for LAPACK, about a center as well,
     and at two states at once. A record that is not finite stays alone.
     """
-    spd, n, lost = riemdp.SPDAffineInvariant(k), _kernels._WORTH, 17
-    kernel = _kernels.AffineInvariantMean(spd)
+    spd, n, lost = riemdp.SPDAffineInvariant(k), Gradients.WORTH, 17
+    kernel = Gradients.AffineInvariantMean(spd)
     x = np.array(spd.random_point(jax.random.key(k), (n,)))
     x[lost] = np.nan
     state = kernel.start(spd.random_point(jax.random.key(50 + k)))
@@ -419,11 +416,11 @@ def test_gradients_of_many_spd_matrices_are_those_of_few(k):
         np.testing.assert_allclose(many[kept], few[kept], rtol=0.0, atol=atol)
     values, vectors = np.linalg.eigh(state @ x[kept] @ state.T)
     logs = (vectors * (-2.0 * np.log(values))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    plain = np.asarray(spectral.pack(jnp.asarray(logs)))
+    plain = np.asarray(spd.to_coordinates(np.eye(k), logs))
     # 2 R is the state at W / 4.
     both = jax.jit(jax.vmap(kernel.coordinates, (0, None)))(jnp.stack([state, 2.0 * state]), x)
     np.testing.assert_allclose(both[0][kept], plain, rtol=0.0, atol=1e-11)
-    moved = spectral.pack(-4.0 * np.log(2.0) * jnp.eye(k))
+    moved = spd.to_coordinates(np.eye(k), -4.0 * np.log(2.0) * np.eye(k))
     np.testing.assert_allclose(both[1][kept], plain + moved, rtol=0.0, atol=1e-11)
     norms, _ = jax.jit(kernel.gradients)(state, x)
     assert np.isnan(norms[lost])

@@ -18,11 +18,9 @@ import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Ball, Budget, InvalidArgument, Ledger, private_minimize
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.optimizers import plan_optimizer
-from riemdp.optimizers._kernels import choose_kernel
-from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient
-from riemdp.optimizers._people import Grouped, People, each_record
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
+from tests.seam import Gradients
 
 BUDGET = Budget(20.0, 1e-6)
 LINE, SPD, SPHERE = riemdp.Euclidean(1), riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)
@@ -60,16 +58,16 @@ def cases():
 
 
 def grouped(X, groups, places=16, seed=1):
-    return People(jnp.asarray(X), len(X), groups, places).drawn(noise_source(seed))
+    return Gradients.People(jnp.asarray(X), len(X), groups, places).drawn(noise_source(seed))
 
 
 def change(problem, point):
     """Of the clipped sum over all people, from one data set to another: its length."""
-    kernel = choose_kernel(problem, False)
-    gradient = NoisyGradient(C, 0.0, 0.0, Batches(5, 5, "full"))
+    kernel = Gradients.choose_kernel(problem, False)
+    gradient = Gradients.NoisyGradient(C, 0.0, 0.0, Gradients.Batches(5, 5, "full"))
 
     def total(state, data):
-        data = each_record(kernel.prepare, data)
+        data = Gradients.each_record(kernel.prepare, data)
         return gradient.sum_of_all(kernel, state, data, 5, None)
 
     @jax.jit
@@ -96,7 +94,7 @@ def test_one_person_moves_a_gradient_by_no_more_than_one_record_does(case):
     assert jax.tree.map(jnp.shape, few) == jax.tree.map(jnp.shape, many)
     apart = change(problem, point)
     assert 0.9 * C < apart(few, many) <= 2 * C * (1 + 1e-12)
-    planted = Grouped(many.records, (many.shares > 0).astype(float))  # weight 1, not 1/m
+    planted = Gradients.Grouped(many.records, (many.shares > 0).astype(float))  # weight 1, not 1/m
     assert apart(few, planted) > 2.2 * C
 
 

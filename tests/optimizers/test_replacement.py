@@ -10,9 +10,9 @@ import pytest
 import riemdp
 from riemdp import DPRSGD, Budget, Euclidean, InvalidArgument, Ledger
 from riemdp.audit import audit_optimizer
-from riemdp.optimizers import _noisy_gradient
 from riemdp.privacy import Guarantee
-from riemdp.problems._frechet import frechet_mean
+from riemdp.problems import frechet_mean
+from tests.seam import Gradients, plant
 
 BUDGET = Budget(3.0, 1e-5)
 PROBLEM = frechet_mean(Euclidean(2), ball=riemdp.Ball(np.zeros(2), 1.0))
@@ -63,10 +63,10 @@ def test_an_audit_stays_below_the_claim_and_refutes_the_twin(
         return dataclasses.replace(guarantee, adjacency="replace-one")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_noisy_gradient.privacy, "replace_one", as_if_removed)
-        _noisy_gradient._guarantee.cache_clear()
+        plant(patch, "guarantees under replacement", as_if_removed)
+        Gradients.guarantee.cache_clear()
         assert is_refuted()
-    _noisy_gradient._guarantee.cache_clear()
+    Gradients.guarantee.cache_clear()
 
 
 def test_what_does_not_go_together_is_refused() -> None:

@@ -5,7 +5,6 @@ compilations.
 from __future__ import annotations
 
 import pickle
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +29,8 @@ from riemdp import (
     subsampled_gaussian,
 )
 from riemdp.manifolds import Euclidean, Sphere
-from riemdp.optimizers import _driver, _recorder, _steps, plan_optimizer
-from riemdp.randomness import _source
+from riemdp.optimizers import plan_optimizer
+from tests.seam import Gradients, original, plant
 
 N, DIM = 50, 4
 M = Sphere(DIM)
@@ -170,18 +169,18 @@ class _Interrupt:
     """Stops the run after some recorded steps, as Ctrl-C would."""
 
     def __init__(self, monkeypatch, after, error=KeyboardInterrupt):
-        original = _recorder.Recorder.after
+        end = original("end of a block")
 
         def wrapped(watch, taken, calls, point):
-            original(watch, taken, calls, point)
+            end(watch, taken, calls, point)
             if taken >= after:
                 raise error
 
-        monkeypatch.setattr(_recorder.Recorder, "after", wrapped)
+        plant(monkeypatch, "end of a block", wrapped)
 
 
 def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatch):
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     book = Ledger(Budget(50.0, 1e-5))
     _Interrupt(monkeypatch, 5)
     r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)
@@ -201,17 +200,17 @@ class _Crash(Exception):
 def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     path = tmp_path / "run.npz"
     seen = []
-    original = _driver._padded
+    padded = original("padded draws")
 
     def spy(array, rows):
         if array.ndim == 2 and array.shape[1] == M.noise_size:
             seen.append(np.array(array))
-        return original(array, rows)
+        return padded(array, rows)
 
-    monkeypatch.setattr(_driver, "_padded", spy)
+    plant(monkeypatch, "padded draws", spy)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 6, _Crash)
         with pytest.raises(_Crash):
@@ -230,7 +229,7 @@ def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
 
 
 def test_a_checkpoint_of_another_run_or_a_broken_file_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     path = tmp_path / "run.npz"
     with monkeypatch.context() as inner:
         _Interrupt(inner, 6, _Crash)
@@ -266,7 +265,7 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     than the whole run costs, no exact gradient in the file, and the anchor's answer not asked for
     again.
     """
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5, variant=variant)
     book = Ledger(Budget(1e4, 1e-5))
@@ -298,7 +297,7 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
 def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5)
     book = Ledger(Budget(1e4, 1e-5))
@@ -312,9 +311,9 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         1e-5
     )  # one anchor, three answers
     assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
-    before = _steps.TRACES["full_query"]
+    before = Gradients.TRACES["full_query"]
     second = run(kind, None, **calls)
-    assert _steps.TRACES["full_query"] == before
+    assert Gradients.TRACES["full_query"] == before
     assert second.steps == 16
     assert (
         second.gradient_calls == 12 * 10 + N
@@ -393,7 +392,7 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
         moved = M.exp(w, -0.3 * v)
         w, v = moved, M.transport(w, moved, v)
     np.testing.assert_allclose(heavy.value, w, atol=1e-10)
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 4)
         run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
@@ -407,8 +406,8 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     """A thread draws the next block while a block runs. What an interrupt leaves of it is charged
     and in no later run.
     """
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 64)
-    monkeypatch.setattr(_source, "_MANY", 1)
+    plant(monkeypatch, "steps of a block", lambda *_: 64)
+    plant(monkeypatch, "normals drawn at once", 1)
     seen = _spied(monkeypatch)
     source = noise_source()
     with monkeypatch.context() as inner:
@@ -437,15 +436,15 @@ def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
 # ------------------------------------------------------------------------------------------------
 # compilations, bad input
 def test_one_compilation_serves_every_number_of_steps_and_every_setting():
-    _steps.run_steps.clear_cache()
-    before = _steps.TRACES["steps"]
+    Gradients.run_steps.clear_cache()
+    before = Gradients.TRACES["steps"]
     for steps, rate, clip, sigma in [(5, 0.1, 1.0, 0.1), (9, 0.2, 0.5, 0.2), (16, 0.3, 2.0, 0.05)]:
         run(DPRGD(steps, rate, clip), None, noise_std=sigma)
-    assert _steps.TRACES["steps"] - before == 1
+    assert Gradients.TRACES["steps"] - before == 1
     for k in range(3):  # an equal problem made anew does not compile again
         fresh = problems.principal_eigenvector(DIM)
         private_minimize(fresh, X, START, DPRGD(5, 0.1), None, noise_std=0.1 + k)
-    assert _steps.TRACES["steps"] - before == 1
+    assert Gradients.TRACES["steps"] - before == 1
 
 
 def _with_gradient(gradient):
@@ -571,7 +570,7 @@ def test_functions_are_tried_on_a_public_example():
 
 
 @pytest.mark.parametrize("example", [None, np.full(DIM, 0.25)], ids=["made up", "given"])
-def test_the_trial_reads_no_private_record(example):
+def test_the_trial_reads_no_private_record(example, monkeypatch):
     """The records that functions are tried on are the same whatever the data hold."""
     tried = []
 
@@ -582,10 +581,8 @@ def test_the_trial_reads_no_private_record(example):
     p = Problem(M, _far_out, example=example)
     own = np.random.default_rng(99).normal(size=(N, DIM))
     for data in (own, np.full_like(own, np.nan), 1e6 * own):
-        with (
-            mock.patch("riemdp.problems._trial._finite", remembered),
-            pytest.raises(InvalidArgument, match="`loss`"),
-        ):
+        plant(monkeypatch, "trial of a loss", remembered)
+        with pytest.raises(InvalidArgument, match="`loss`"):
             private_minimize(p, data, START, DPRGD(3, 0.1, 1.0), BUDGET)
     assert len(tried) % 3 == 0
     first, second, third = np.split(np.stack(tried), 3)
@@ -596,9 +593,8 @@ def test_the_trial_reads_no_private_record(example):
 
 
 def test_memory_is_bounded_by_chunks_and_a_single_record_is_legal():
-    from riemdp.problems._problem import _chunk
-
-    assert _chunk([jax.ShapeDtypeStruct((10**6, 11, 11), np.float64)]) * 121 <= 1 << 21
+    chunk = original("records of a chunk")
+    assert chunk([jax.ShapeDtypeStruct((10**6, 11, 11), np.float64)]) * 121 <= 1 << 21
     r = private_minimize(P, X[:1], START, DPRGD(3, 0.1), BUDGET, rng=1)
     assert bool(M.belongs(r.value))
 

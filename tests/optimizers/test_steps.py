@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Ball, Budget, Problem, private_minimize, problems
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import (
     Euclidean,
     Grassmann,
@@ -25,11 +24,9 @@ from riemdp.manifolds import (
     Sphere,
     Stiefel,
 )
-from riemdp.optimizers import _descent, _kernels, plan_optimizer
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import NoisyGradient
-from riemdp.optimizers._steps import Anchor, Block, Carry, Span, run_steps
+from riemdp.optimizers import plan_optimizer
 from tests.optimizers.audits import LessNoise, NoiseOfTheMeanOnTheSum
+from tests.seam import Gradients, plant, replicate
 from tests.statistical import ALPHA, gaussian_p_value
 
 KEY = jax.random.key(3)
@@ -154,13 +151,13 @@ def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
 
     # Noise of the same law is drawn in another frame: compare without it.
     def found():
-        return replicate(p, x, start, o, noise_std=0.0, ledger=Unbounded(), repetitions=3, rng=5)[0]
+        return replicate(p, x, start, o, noise_std=0.0, repetitions=3, rng=5)[0]
 
     fast = found()
-    generic = _kernels.choose_kernel(p, False, generic=True)
-    monkeypatch.setattr(_descent, "choose_kernel", lambda *_, **__: generic)
+    generic = Gradients.choose_kernel(p, False, generic=True)
+    plant(monkeypatch, "choice of a kernel", lambda *_, **__: generic)
     slow = found()
-    assert type(_kernels.choose_kernel(p, False)) is not _kernels.Generic
+    assert type(Gradients.choose_kernel(p, False)) is not Gradients.Generic
     np.testing.assert_allclose(fast, slow, atol=1e-10)
     assert np.abs(np.asarray(fast) - np.asarray(start)).max() > 1e-3
 
@@ -171,14 +168,14 @@ def test_polynomial_exponential_is_accurate_at_every_size():
         a = size * (a + a.T) / np.linalg.norm(a + a.T)
         values, vectors = np.linalg.eigh(a)
         exact = (vectors * np.exp(values)) @ vectors.T
-        got = np.asarray(_kernels.expm_symmetric(jnp.asarray(a)))
+        got = np.asarray(Gradients.expm_symmetric(jnp.asarray(a)))
         assert np.linalg.norm(got - exact) <= 1e-13 * max(1.0, size) * np.linalg.norm(exact)
 
 
 def test_chunks_do_not_change_the_sum():
     m = SPDAffineInvariant(3)
     x, start = spread(m)
-    kernel = _kernels.choose_kernel(problems.frechet_mean(m), False)
+    kernel = Gradients.choose_kernel(problems.frechet_mean(m), False)
     plan = plan_optimizer(problems.frechet_mean(m), 40, DPRGD(1, 0.1, 0.5), None, noise_std=0.0)
     state = kernel.start(start)
     center = kernel.public_gradient(state, x[:1])
@@ -194,11 +191,11 @@ def test_chunks_do_not_change_the_sum():
 def test_many_records_have_the_sum_of_few(center):
     """Products of each record, and of tall matrices; a record of weight 0 may hold anything."""
     m = SPDAffineInvariant(3)
-    n = _kernels._MANY + 50
+    n = Gradients.MANY + 50
     x, start = spread(m, n=n)
     x = jnp.asarray(x).at[7].set(jnp.nan).at[9].set(-jnp.eye(3))
     weights = jnp.asarray(RNG.uniform(0.1, 1.0, n)).at[jnp.array([7, 9])].set(0.0)
-    kernel = _kernels.choose_kernel(problems.frechet_mean(m), False)
+    kernel = Gradients.choose_kernel(problems.frechet_mean(m), False)
     state = kernel.start(start)
 
     def total(part):
@@ -222,7 +219,7 @@ NOISY = [
 ]
 
 
-def first_step_coordinates(manifold, kind=NoisyGradient, n=4000, sigma=0.02, rate=0.5):
+def first_step_coordinates(manifold, kind=Gradients.NoisyGradient, n=4000, sigma=0.02, rate=0.5):
     """Coordinates of w_1 seen from w_0 when every gradient is zero (all records are the start)."""
     start = manifold.random_point(jax.random.key(5))
     data = jax.tree.map(lambda x: jnp.broadcast_to(x, (7, *x.shape)), start)
@@ -232,7 +229,6 @@ def first_step_coordinates(manifold, kind=NoisyGradient, n=4000, sigma=0.02, rat
         start,
         DPRGD(1, rate, 1.0),
         noise_std=sigma,
-        ledger=Unbounded(),
         repetitions=n,
         rng=11,
         kind=kind,
@@ -266,7 +262,6 @@ def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
         start,
         DPRSGD(1, 1, 0.5, 1e-6, sampling="poisson"),
         noise_std=0.02,
-        ledger=Unbounded(),
         repetitions=4000,
         rng=2,
     )
@@ -290,9 +285,9 @@ def test_variance_reduced_noise_follows_the_public_bound():
     work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
 
     def run(normals):
-        block = Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
-        anchor, span = Anchor(jnp.zeros(6), full), Span(0, 2, 0, 0.0)
-        return run_steps(work, Carry(jnp.zeros(6)), anchor, block, span).state
+        block = Gradients.Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
+        anchor, span = Gradients.Anchor(jnp.zeros(6), full), Gradients.Span(0, 2, 0, 0.0)
+        return Gradients.run_steps(work, Gradients.Carry(jnp.zeros(6)), anchor, block, span).state
 
     got = np.asarray(jax.vmap(run)(z))
     # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not

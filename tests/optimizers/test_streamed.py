@@ -18,12 +18,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean, private_minimize
-from riemdp.audit._unbounded import Unbounded
-from riemdp.domains import _door, _sources, _stream
-from riemdp.domains._mapped import MappedFile
-from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer, _streamed
-from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer
 from tests.domains.test_stream import Damaged, mapped
+from tests.seam import Doors, plant, replicate
 
 SPACE = riemdp.Euclidean(2)
 BALL = Ball(np.zeros(2), 1.0)
@@ -39,8 +36,8 @@ ALLOCATION = DPRSGD(steps=10, batch_size=100, sampling="allocation", learning_ra
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Parts so small that they end in the middle of a batch, and the last one is not full."""
-    monkeypatch.setattr(_stream, "MOST_ROWS", 64)
-    monkeypatch.setattr(_sources, "_NEAR", 16)
+    plant(monkeypatch, "rows of a part", 64)
+    plant(monkeypatch, "rows read at once", 16)
 
 
 @functools.cache
@@ -109,12 +106,12 @@ def test_records_are_moved_into_the_ball(tmp_path, optimizer) -> None:
 def test_steps_on_batches(tmp_path, monkeypatch, optimizer, steps) -> None:
     """Read for many steps together, for few, and each batch part by part."""
     width = 2 * {"poisson": 107, "allocation": 196}.get(optimizer.sampling, 40)
-    monkeypatch.setattr(_streamed, "ENTRIES", steps * width if steps else 1)
+    plant(monkeypatch, "entries of batches in a file", steps * width if steps else 1)
     assert_same(mapped(tmp_path, records()), optimizer)
 
 
 def test_batches_with_no_record_at_all(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_streamed, "ENTRIES", 1)
+    plant(monkeypatch, "entries of batches in a file", 1)
     rare = DPRSGD(steps=6, batch_size=1, sampling="poisson", learning_rate=0.1)
     assert_same(mapped(tmp_path, records()), rare)
 
@@ -341,8 +338,8 @@ def test_dask_on_two_workers() -> None:
 @pytest.mark.parametrize("fault", [_without_the_last, _with_the_last_twice])
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
 def test_a_part_too_few_or_too_many_is_seen(tmp_path, monkeypatch, fault, optimizer) -> None:
-    monkeypatch.setattr(_streamed, "ENTRIES", 1)
-    reader = _sources.AbstractReader
+    plant(monkeypatch, "entries of batches in a file", 1)
+    reader = Doors.AbstractReader
     monkeypatch.setattr(reader, "totals", fault(reader.totals))
     with pytest.raises(AssertionError):
         assert_same(mapped(tmp_path, records()), optimizer)
@@ -358,7 +355,7 @@ def test_a_batch_that_is_not_put_back_in_order_is_seen(tmp_path, monkeypatch, op
             return found[0], np.sort(found[1], axis=None)
         return found
 
-    monkeypatch.setattr(_streamed.np, "unique", sorted_only)
+    monkeypatch.setattr(np, "unique", sorted_only)
     with pytest.raises(AssertionError):
         assert_same(mapped(tmp_path, records()), optimizer)
 
@@ -368,7 +365,7 @@ def test_a_batch_that_is_not_put_back_in_order_is_seen(tmp_path, monkeypatch, op
 @pytest.mark.parametrize("entries", [1 << 21, 1], ids=["together", "parts"])
 def test_damage_in_the_middle_of_a_run(monkeypatch, optimizer, entries) -> None:
     """The charge stands, and nothing of a record is shown."""
-    monkeypatch.setattr(_streamed, "ENTRIES", entries)
+    plant(monkeypatch, "entries of batches in a file", entries)
     ledger = Ledger(Budget(9.0, 1e-5))
     reads = 12 if optimizer is not FIXED else 0 if entries > 1 else 6
     which = "some of its 500 rows" if optimizer is FIXED else r"rows \d+ to \d+ of 500"
@@ -387,10 +384,10 @@ def test_an_error_names_no_member_of_a_batch(monkeypatch, tmp_path, width) -> No
     """It is the same whichever members there are: a wide record is read alone, and a stretch begins
     where the one before it has no member.
     """
-    monkeypatch.setattr(_sources, "_NEAR", 1 << 11)
+    plant(monkeypatch, "rows read at once", 1 << 11)
     X = np.zeros((7000, 2)) if width == 2 else np.zeros((9, width))
-    source = _stream.source_of(mapped(tmp_path, X))
-    assert isinstance(source, MappedFile)
+    source = Doors.source_of(mapped(tmp_path, X))
+    assert isinstance(source, Doors.MappedFile)
     source.path += " which is gone"
     said = set()
     for places in map(np.array, ([3], [len(X) // 2], [0, len(X) - 1], [1, 2, 3])):
@@ -419,16 +416,16 @@ def test_a_run_is_continued_after_damage(tmp_path) -> None:
 
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
 def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -> None:
-    monkeypatch.setattr(_streamed, "ENTRIES", 80)  # one step of 40 records
-    X, calls, read = mapped(tmp_path, records()), [], MappedFile.read
+    plant(monkeypatch, "entries of batches in a file", 80)  # one step of 40 records
+    X, calls, read = mapped(tmp_path, records()), [], Doors.MappedFile.read
 
-    def interrupted(self: MappedFile, start: int, stop: int) -> Any:
+    def interrupted(self: Doors.MappedFile, start: int, stop: int) -> Any:
         calls.append(start)
         if len(calls) == 30:
             raise KeyboardInterrupt
         return read(self, start, stop)
 
-    monkeypatch.setattr(MappedFile, "read", interrupted)
+    plant(monkeypatch, "a file's read", interrupted)
     found = run(X, optimizer, rng=None)
     assert found.status == "interrupted"
     assert 0 < found.steps < optimizer.steps
@@ -437,7 +434,7 @@ def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -
 
 def test_progress_tells_passes_and_no_batches(tmp_path) -> None:
     seen: list[int] = []
-    with _sources.watched(lambda read, n: seen.append(read)):
+    with Doors.watched(lambda read, n: seen.append(read)):
         run(mapped(tmp_path, records()), DPRGD(steps=2))
         assert seen == 2 * [*range(64, N, 64), N]
         run(mapped(tmp_path, records()), POISSON)
@@ -451,20 +448,20 @@ def test_people_and_many_runs_take_their_records_into_memory(tmp_path, monkeypat
     options: dict[str, Any] = {"noise_std": 0.05, "rng": 1, **more}
     take: Any = private_minimize
     if "repetitions" in more:
-        take = functools.partial(replicate, ledger=Unbounded())
+        take = functools.partial(replicate)
     there = mapped(tmp_path, records())
     whole, found = (
         take(PROBLEM, X, np.zeros(2), DPRGD(steps=2), **options) for X in (records(), there)
     )
     values = [x[0] if isinstance(x, tuple) else x.value for x in (whole, found)]
     assert np.array_equal(np.asarray(values[0]), np.asarray(values[1]))
-    monkeypatch.setattr(_door, "WHOLE", 1000)
+    plant(monkeypatch, "bytes taken whole", 1000)
     with pytest.raises(InvalidArgument, match=r"`data`.*into memory.*numpy\.asarray\(data\)"):
         take(PROBLEM, there, np.zeros(2), DPRGD(steps=2), **options)
 
 
 def test_a_variance_reduced_batch_that_does_not_fit_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_streamed, "ENTRIES", 60)
+    plant(monkeypatch, "entries of batches in a file", 60)
     ledger = Ledger(BUDGET)
     optimizer = DPRSVRG(epochs=2, inner_steps=4, batch_size=40)
     with pytest.raises(InvalidArgument, match=r"`batch_size` = 40.*at most 30"):

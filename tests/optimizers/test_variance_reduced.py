@@ -22,7 +22,6 @@ from riemdp import (
     private_minimize,
     problems,
 )
-from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import (
     Euclidean,
     Lorentz,
@@ -32,9 +31,8 @@ from riemdp.manifolds import (
     SPDLogEuclidean,
     Sphere,
 )
-from riemdp.optimizers import _kernels, plan_optimizer
-from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._steps import Anchor, Block, Carry, Row, Span, run_steps
+from riemdp.optimizers import plan_optimizer
+from tests.seam import Gradients, replicate
 from tests.statistical import ALPHA, gaussian_p_value
 
 RNG = np.random.default_rng(0)
@@ -74,7 +72,7 @@ def offsets(m, problem, w, anchor, records, middle):
     @jax.jit
     @jax.vmap
     def one(w, a, z):
-        grad = _kernels.gradient_function(problem)
+        grad = Gradients.gradient_function(problem)
         difference = jax.tree.map(jnp.subtract, grad(w, z), carry(a, w, grad(a, z)))
         away = jax.tree.map(jnp.add, difference, jax.tree.map(lambda v: middle * v, m._log(w, a)))
         return m._norm(w, away) / m._dist(w, a)
@@ -110,7 +108,10 @@ def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre
 
     def contribution(record):
         run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
-        anchor, row = Anchor(jnp.zeros(2), jnp.zeros(2)), Row(jnp.zeros(2), None, None, 1)
+        anchor, row = (
+            Gradients.Anchor(jnp.zeros(2), jnp.zeros(2)),
+            Gradients.Row(jnp.zeros(2), None, None, 1),
+        )
         return np.asarray(run.work.step.direction(h, anchor, run.work.data, row) - h)
 
     far = [contribution(r) for r in ([50.0, 20.0], [-80.0, 3.0], [0.0, 0.0])]
@@ -139,7 +140,6 @@ def test_in_flat_space_no_query_is_issued_between_anchors():
         np.zeros(6),
         optimizer,
         budget=Budget(1.0, 1e-5),
-        ledger=Unbounded(),
         repetitions=5000,
         rng=1,
     )
@@ -160,9 +160,9 @@ def test_noise_between_anchors_follows_the_width():
     work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
 
     def run(normals):
-        block = Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
-        anchor, span = Anchor(jnp.zeros(6), full), Span(0, 2, 0, 0.0)
-        return run_steps(work, Carry(jnp.zeros(6)), anchor, block, span).state
+        block = Gradients.Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
+        anchor, span = Gradients.Anchor(jnp.zeros(6), full), Gradients.Span(0, 2, 0, 0.0)
+        return Gradients.run_steps(work, Gradients.Carry(jnp.zeros(6)), anchor, block, span).state
 
     got = np.asarray(jax.vmap(run)(z))
     # The difference 2 (w_1 - 0) is a quarter of |w_1| from the middle: not clipped.

@@ -7,7 +7,7 @@ import pytest
 
 from papers import data as datasets
 from papers.data import embedding as _embedding
-from riemdp._errors import DataUnavailable, InvalidArgument
+from riemdp import DataUnavailable, InvalidArgument
 
 
 def tree(depth: int = 4) -> datasets.Graph:

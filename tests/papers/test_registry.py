@@ -15,7 +15,7 @@ from papers import __main__ as commands
 from papers import registry as registry_module
 from papers.registry import experiment, is_done, names, run, run_all
 from papers.runs import quarters, spread
-from riemdp._errors import InvalidArgument
+from riemdp import InvalidArgument
 
 
 class _Figure:

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from riemdp import Guarantee, gaussian, subsampled_gaussian
 from riemdp.privacy import allocated_gaussian
 from riemdp.privacy.accounting import allocation
+from tests.seam import Accounts
 
 
 # -------------------------------------------------------------------- an oracle from below
@@ -131,10 +132,10 @@ def test_a_spread_keeps_mass_and_mean() -> None:
 @pytest.mark.parametrize(("z", "terms"), [(0.3, 2), (1.0, 100), (20.0, 1000)])
 def test_values_find_the_point_below_them(monkeypatch, z, terms, cells) -> None:
     monkeypatch.setattr(allocation, "_MOST_CELLS", cells)
-    grid = allocation._grid(z, terms, allocation.FINE)
+    grid = Accounts.grid(z, terms, allocation.FINE)
     inner = np.concatenate([grid[:-1] + share * np.diff(grid) for share in (0.0, 1e-9, 0.5, 1.0)])
     value = np.concatenate([inner, np.nextafter(grid[1:], 0.0), [0.0, 1.5 * grid[-1]]])
-    found = allocation._Below(grid, 2.0 * grid[-1])(value)
+    found = Accounts.Below(grid, 2.0 * grid[-1])(value)
     assert np.all(grid[found] <= value)
     assert np.all(value < np.append(grid[1:], np.inf)[found])
 

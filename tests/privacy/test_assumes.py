@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp.privacy import Guarantee, Ledger, approximate, gaussian, none, participation, pure
-from riemdp.privacy._costliest import covers
+from tests.seam import Accounts
 
 SITES = "at most 1 of 3 sites is missing or colludes"
 CLOCK = "the clock is right"
@@ -68,7 +68,7 @@ def test_a_ledger_keeps_it_in_its_file(tmp_path: Path) -> None:
 
 def test_a_planned_run_covers_its_own_assumptions_only() -> None:
     whole, part = gaussian(4.0, 9).assuming(SITES), gaussian(4.0, 2)
-    assert covers(whole, part.assuming(SITES))
-    assert covers(whole, part)
-    assert not covers(whole, part.assuming(CLOCK))
-    assert not covers(gaussian(4.0, 9), part.assuming(SITES))
+    assert Accounts.covers(whole, part.assuming(SITES))
+    assert Accounts.covers(whole, part)
+    assert not Accounts.covers(whole, part.assuming(CLOCK))
+    assert not Accounts.covers(gaussian(4.0, 9), part.assuming(SITES))

@@ -10,7 +10,7 @@ import scipy.linalg
 
 import riemdp
 from riemdp import Ball
-from riemdp.domains import _clamp
+from tests.seam import Doors, plant
 
 _SLOW = [
     riemdp.Euclidean(3),
@@ -212,9 +212,9 @@ def test_many_records_are_clamped_in_parts_with_the_same_result(monkeypatch):
     x[[0, 500, n - 1]] = np.nan
     ball = Ball(np.eye(3), 1.0)
     whole = np.asarray(ball.clamp(m, x))
-    monkeypatch.setattr(_clamp, "ENTRIES", 1000)
-    _clamp.clamp.clear_cache()  # type: ignore[attr-defined]
+    plant(monkeypatch, "entries clamped at once", 1000)
+    Doors.clamp.clear_cache()  # type: ignore[attr-defined]
     parts = np.asarray(ball.clamp(m, x))
-    _clamp.clamp.clear_cache()  # type: ignore[attr-defined]
+    Doors.clamp.clear_cache()  # type: ignore[attr-defined]
     np.testing.assert_allclose(parts, whole, atol=1e-12)
     assert bool(np.all(np.asarray(ball.contains(m, parts))))

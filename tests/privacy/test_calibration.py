@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from riemdp import SPDAffineInvariant
-from riemdp.mechanisms._error_law import riemannian_laplace_law
 from riemdp.privacy import (
     Budget,
     Ledger,
@@ -21,6 +20,7 @@ from riemdp.privacy import (
     subsampled_gaussian,
     subsampled_gaussian_noise_multiplier,
 )
+from tests.seam import Means
 
 
 def test_published_figure() -> None:
@@ -145,6 +145,6 @@ def test_figures_are_found_where_numpy_is_told_to_raise() -> None:
         found = [made.epsilon(1e-6), made.delta(0.5), made.compose(gaussian(3.1, 20)).epsilon(1e-6)]
         found.append(subsampled_gaussian_noise_multiplier(Budget(1.07, 1e-6), **batches))
         # the law of an error, where a plan is made
-        law = riemannian_laplace_law(SPDAffineInvariant(3), 0.0713)
+        law = Means.riemannian_laplace_law(SPDAffineInvariant(3), 0.0713)
     assert all(0.0 < x < 10.0 for x in found)
     assert law.mean_square > 0.0

@@ -21,7 +21,8 @@ from riemdp import (
     pure,
     subsampled_gaussian,
 )
-from riemdp.privacy import _filter, charge
+from riemdp.privacy import charge
+from tests.seam import Accounts, plant
 
 BUDGET = Budget(1.0, 1e-5)
 
@@ -115,7 +116,7 @@ def test_a_ledger_that_composes_what_was_granted_is_beaten(monkeypatch) -> None:
             total = total.compose(run)
         return total.within(budget)
 
-    monkeypatch.setattr(_filter, "admits", old_rule)
+    plant(monkeypatch, "rule of the filter", old_rule)
     offered = (("pure", 0.426), ("fail", 9.9e-6))
     assert best_attack(("gaussian", 6.0), offered, BUDGET, None) > 1.5 * BUDGET.delta
 
@@ -209,25 +210,25 @@ def test_what_a_mixed_ledger_loses(make, exact: float, mixed: float) -> None:
 @pytest.mark.parametrize(("epsilon", "blur"), itertools.product((0.01, 0.1, 0.5, 2.0), (0.01, 0.3)))
 def test_the_cost_of_a_pure_release_dominates_it(epsilon: float, blur: float) -> None:
     """Against an independent grid, both signs of epsilon; a fifth less is not enough."""
-    cost = _filter.pure_cost(epsilon, blur)
+    cost = Accounts.pure_cost(epsilon, blur)
     up = 1 / (1 + math.exp(-epsilon))
     x = np.linspace(-epsilon - blur, epsilon + blur + 10 * math.sqrt(blur), 4001)
 
     def excess(c: float) -> float:
-        law = up * _filter._delta(x - epsilon, math.sqrt(blur)) + (1 - up) * _filter._delta(
+        law = up * Accounts.delta(x - epsilon, math.sqrt(blur)) + (1 - up) * Accounts.delta(
             x + epsilon, math.sqrt(blur)
         )
-        return float(np.max(law - _filter._delta(x, math.sqrt(blur + c))))
+        return float(np.max(law - Accounts.delta(x, math.sqrt(blur + c))))
 
     assert excess(cost) <= 1e-15
     assert excess(cost * 0.8) > 1e-14
-    assert cost <= _filter.pure_cost(epsilon, 0.0)
+    assert cost <= Accounts.pure_cost(epsilon, 0.0)
 
 
 def test_the_gaussian_that_dominates_a_run_dominates_it() -> None:
     whole = batches(1.5)
-    cost = _filter.gaussian_cost(whole.parts, 1e-12)
-    assert cost == _filter.gaussian_cost(whole.parts, 1e-12)
+    cost = Accounts.gaussian_cost(whole.parts, 1e-12)
+    assert cost == Accounts.gaussian_cost(whole.parts, 1e-12)
     for e in np.linspace(0.0, 4.0, 23):
         assert whole.delta(float(e)) <= gaussian(cost**-0.5).delta(float(e)) + 1e-12
     assert any(
@@ -238,13 +239,13 @@ def test_the_gaussian_that_dominates_a_run_dominates_it() -> None:
 
 def test_shares_of_delta_add_up() -> None:
     shares = (
-        _filter._GAUSSIAN_SHARE,
-        _filter._GAUSSIAN_RESERVE,
-        _filter._RENYI_SHARE,
-        _filter._RENYI_RESERVE,
+        Accounts.GAUSSIAN_SHARE,
+        Accounts.GAUSSIAN_RESERVE,
+        Accounts.RENYI_SHARE,
+        Accounts.RENYI_RESERVE,
     )
     assert math.fsum(shares) <= 1.0
-    assert np.logaddexp.reduce(_filter._orders(1.0, 1e-5)[1]) == pytest.approx(0.0, abs=1e-12)
+    assert np.logaddexp.reduce(Accounts.orders(1.0, 1e-5)[1]) == pytest.approx(0.0, abs=1e-12)
 
 
 def _exact_delta(epsilon: float, squared_mu: float) -> mpmath.mpf:
@@ -255,12 +256,12 @@ def _exact_delta(epsilon: float, squared_mu: float) -> mpmath.mpf:
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.01, 0.3, 0.5, 0.6, 0.9, 0.999])
 def test_the_reserve_is_paid_by_a_smaller_limit(epsilon: float, delta: float) -> None:
-    limit, reserve = _filter._whole_delta(Budget(epsilon, delta))
+    limit, reserve = Accounts.whole_delta(Budget(epsilon, delta))
     with mpmath.workdps(40):
         left = mpmath.mpf(delta) - _exact_delta(epsilon, limit)
         assert left >= reserve
         if epsilon < 0.2 and delta > 0.8:  # what was kept there before was not paid for
-            assert left < 0.4 * _filter._ROOM * delta
+            assert left < 0.4 * Accounts.ROOM * delta
 
 
 def test_the_rule_is_kept_in_the_file(tmp_path) -> None:

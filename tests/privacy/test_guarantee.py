@@ -28,6 +28,7 @@ from riemdp.privacy import (
 )
 from riemdp.privacy.accounting import fourier as pld
 from riemdp.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from tests.seam import Accounts
 
 D = 1e-5
 
@@ -172,8 +173,8 @@ def test_what_lies_above_the_window_is_counted() -> None:
     part of delta, also at the upper end of the window, where nothing else is left.
     """
     alone = gaussian(1.0)
-    plan = pld._Plan(tilt=1.0, peak=3.0, step=1e-3, epsilon=1.0, log_delta=math.log(1e-2))
-    law = pld._compose(alone.parts, False, plan)
+    plan = Accounts.Plan(tilt=1.0, peak=3.0, step=1e-3, epsilon=1.0, log_delta=math.log(1e-2))
+    law = Accounts.compose(alone.parts, False, plan)
     assert law is not None
     top = float(law.loss[-1])
     for e in np.linspace(0.8 * top, top, 9):
@@ -188,8 +189,8 @@ def test_what_lies_above_the_window_is_counted_where_no_step_loses_infinitely_mu
     lose without bound is 0: only the Chernoff bound covers the rest.
     """
     alone = pure(0.5).repeat(64)
-    plan = pld._Plan(tilt=1.0, peak=20.0, step=1e-2, epsilon=20.0, log_delta=math.log(1e-2))
-    law = pld._compose(alone.parts, False, plan)
+    plan = Accounts.Plan(tilt=1.0, peak=20.0, step=1e-2, epsilon=20.0, log_delta=math.log(1e-2))
+    law = Accounts.compose(alone.parts, False, plan)
     assert law is not None
     top = float(law.loss[-1])
     assert top < 32.0

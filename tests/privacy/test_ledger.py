@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import random
 import signal
@@ -26,7 +27,6 @@ from riemdp.privacy import (
     session_ledger,
     subsampled_gaussian,
 )
-from riemdp.privacy import _ledger as module
 
 
 def test_refusal_changes_nothing() -> None:
@@ -240,7 +240,7 @@ def test_a_charge_that_cannot_be_written_is_not_granted(
     def full(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="disk full"):
         ledger.spend(pure(0.5))
     monkeypatch.undo()

@@ -13,8 +13,8 @@ import pytest
 
 import riemdp
 from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrecisionError, pure
-from riemdp._files import staged, write_text
 from riemdp.privacy import charge
+from tests.seam import Doors
 
 
 def spend(ledger: Ledger, epsilon: float) -> float:
@@ -80,9 +80,9 @@ def test_a_relative_path_survives_a_change_of_folder(
 
 def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     target, link = tmp_path / "a.json", tmp_path / "b.json"
-    write_text(target, "old")
+    Doors.write_text(target, "old")
     link.symlink_to(target)
-    with staged(link) as (part,):
+    with Doors.staged(link) as (part,):
         part.write_text("new")
     assert link.is_symlink()
     assert target.read_text() == "new"
@@ -183,8 +183,8 @@ def test_errors_of_the_system_name_the_ledger_and_not_a_file_beside_it(tmp_path,
         ledger.spend(pure(0.5))
     assert told.value.filename == str(book)
     with pytest.raises(FileNotFoundError) as told:
-        write_text(book, "")
+        Doors.write_text(book, "")
     assert told.value.filename == str(book)
-    with pytest.raises(OSError, match="other") as told, staged(tmp_path / "a.txt"):
+    with pytest.raises(OSError, match="other") as told, Doors.staged(tmp_path / "a.txt"):
         raise OSError(errno.EIO, "other", "b.txt")  # an error of the body is its own
     assert told.value.filename == "b.txt"

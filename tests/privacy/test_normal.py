@@ -1,12 +1,15 @@
 """The normal law in plain floats, against 40 digits; and the search for a zero."""
 
+from __future__ import annotations
+
 import math
 
 import mpmath
 import numpy as np
 import pytest
 
-from riemdp.privacy.accounting import gaussian, normal
+from riemdp.privacy.accounting import normal
+from tests.seam import Accounts
 
 POINTS = np.concatenate([np.linspace(-37.0, 37.0, 149), [-9.999, 9.999, 10.001, 1e-300, 1e-9]])
 
@@ -50,25 +53,24 @@ def test_the_zero_is_found_for_flat_and_steep_functions(power, zero):
         calls.append(x)
         return 1.0 - (x / zero) ** power
 
-    found = gaussian._solve(f, zero / 50, zero * 3)
+    found = Accounts.solve(f, zero / 50, zero * 3)
     assert found == pytest.approx(zero, rel=2e-14)
     assert len(calls) < 120
 
 
 def test_the_zero_may_be_an_end_and_has_to_exist():
-    assert gaussian._solve(lambda x: x - 1.0, 0.0, 1.0) == 1.0
-    assert gaussian._solve(lambda x: x, 0.0, 1.0) == 0.0
+    assert Accounts.solve(lambda x: x - 1.0, 0.0, 1.0) == 1.0
+    assert Accounts.solve(lambda x: x, 0.0, 1.0) == 0.0
     with pytest.raises(ArithmeticError):
-        gaussian._solve(lambda x: x + 1.0, 0.0, 1.0)
+        Accounts.solve(lambda x: x + 1.0, 0.0, 1.0)
 
 
 def test_randomised_response_never_costs_too_little():
     """At epsilon 800 the smaller probability is 0 in a float64: the cost is infinite, not that of
     epsilon 700.
     """
-    from riemdp.privacy import _filter
 
-    costs = [_filter.pure_cost(e, 0.0) for e in (0.1, 1.0, 30.0, 690.0, 800.0)]
+    costs = [Accounts.pure_cost(e, 0.0) for e in (0.1, 1.0, 30.0, 690.0, 800.0)]
     assert costs == sorted(costs)
     assert costs[-1] == math.inf
     with mpmath.workdps(40):

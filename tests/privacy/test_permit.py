@@ -12,7 +12,7 @@ import pytest
 import riemdp
 from riemdp import Budget, Ledger, RiemdpError, gaussian, pure, subsampled_gaussian
 from riemdp.privacy import charge, split_budget
-from riemdp.privacy._permit import Permit
+from tests.seam import Accounts
 
 
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(1.0), Budget(0.3, 1e-9)])
@@ -139,7 +139,7 @@ def test_a_run_has_one_id_and_one_entry(tmp_path):
 
 
 def test_a_permit_is_made_by_nothing_but_a_charge():
-    assert isinstance(charge(gaussian(1.0)), Permit)
+    assert isinstance(charge(gaussian(1.0)), Accounts.Permit)
     assert "Permit" not in riemdp.privacy.__all__
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from riemdp import InvalidArgument, noise_source
-from riemdp.randomness import _discrete
+from tests.seam import Noise
 from tests.statistical import ALPHA
 
 
@@ -42,11 +42,11 @@ def test_proposals_that_are_kept_have_the_law(scale: float) -> None:
             - mpmath.erfc((k + half) / (s * mpmath.sqrt(2)))
             for k in j
         ]
-        kept = [p * _discrete.keeping(k, scale, 30) for k, p in zip(j, proposed, strict=True)]
+        kept = [p * Noise.keeping(k, scale, 30) for k, p in zip(j, proposed, strict=True)]
         for k, weight in zip(j, kept, strict=True):
             assert abs(weight / kept[0] / mpmath.exp(-(k**2) / (2 * s * s)) - 1) < 1e-25
             slack = mpmath.mpf(10) ** -30
-            share = _discrete.keeping(k, scale, 30)
+            share = Noise.keeping(k, scale, 30)
             assert 1 - (k / s**2) ** 2 / 8 <= share + slack
             assert share <= 1 + slack
 
@@ -75,7 +75,7 @@ def test_large_scales_are_gaussian_to_the_eye() -> None:
 def test_decisions_at_the_edge_take_more_bits() -> None:
     """A word that begins with the bits of A(j) decides nothing; the following ones do."""
     scale, j = 2.0, 5
-    share = _discrete.keeping(j, scale, 200)
+    share = Noise.keeping(j, scale, 200)
     with mpmath.workdps(300):
         bits = int(mpmath.floor(share * mpmath.mpf(2) ** 128))
     first, second = bits >> 64, bits & (2**64 - 1)
@@ -90,10 +90,10 @@ def test_decisions_at_the_edge_take_more_bits() -> None:
 
     for word, answer in ((second - 1, True), (second + 1, False)):
         words = Words(word)
-        assert _discrete._below(words, first, j, scale) is answer  # type: ignore[arg-type]
+        assert Noise.below(words, first, j, scale) is answer  # type: ignore[arg-type]
         assert words.asked == 1
-    assert _discrete._below(Words(0), first - 1, j, scale) is True  # type: ignore[arg-type]
-    assert _discrete._below(Words(0), first + 1, j, scale) is False  # type: ignore[arg-type]
+    assert Noise.below(Words(0), first - 1, j, scale) is True  # type: ignore[arg-type]
+    assert Noise.below(Words(0), first + 1, j, scale) is False  # type: ignore[arg-type]
 
 
 def test_scales_that_are_not_exact_are_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from riemdp import InvalidArgument, noise_source
-from riemdp.randomness import _discrete_laplace as laws
+from tests.seam import Noise, plant
 from tests.statistical import ALPHA
 
 Draw = Callable[[int, int], np.ndarray]
@@ -38,14 +38,14 @@ def test_a_coin_has_its_probability_exactly() -> None:
                 chance *= min(Fraction(1), Fraction(a, b * j))
             chance *= 1 - min(Fraction(1), Fraction(a, b * tosses))
             if chance:
-                odd += chance * laws.heads(below, a, b)
+                odd += chance * Noise.heads(below, a, b)
                 assert asked == [b * j for j in range(1, tosses + 1)]
         assert abs(float(odd) - math.exp(-a / b)) < 1e-7
 
 
 def test_uniform_integers_are_uniform() -> None:
     for n in (1, 2, 3, 6, 2**40, 3 * 2**70):
-        below = laws.uniform_below(noise_source(n % 97).generator)
+        below = Noise.uniform_below(noise_source(n % 97).generator)
         drawn = [below(n) for _ in range(3000)]
         assert all(0 <= x < n for x in drawn)
         if n > 1:
@@ -55,8 +55,8 @@ def test_uniform_integers_are_uniform() -> None:
 
 
 def integers(scale: int, count: int) -> np.ndarray:
-    below = laws.uniform_below(noise_source(scale % 1009).generator)
-    return np.array([laws.two_sided(below, scale) for _ in range(count)])
+    below = Noise.uniform_below(noise_source(scale % 1009).generator)
+    return np.array([Noise.two_sided(below, scale) for _ in range(count)])
 
 
 def law_p_value(draw: Draw, scale: int, count: int) -> float:
@@ -97,7 +97,7 @@ def off_by_one(scale: int, count: int) -> np.ndarray:
 def both_zeros(scale: int, count: int) -> np.ndarray:
     """-0 is kept."""
     z = integers(scale, count)
-    below = laws.uniform_below(noise_source(5).generator)
+    below = Noise.uniform_below(noise_source(5).generator)
     q = math.exp(-1.0 / scale)
     again = np.array([below(1 << 30) < (1 - q) / 2 * (1 << 30) for _ in range(count)])
     return np.where(again, 0, z)
@@ -128,7 +128,7 @@ def test_a_scale_smaller_by_a_hundredth_is_seen() -> None:
 def vector_p_value(dim: int, scale: int, count: int, used: int | None = None) -> float:
     """Chi-square of all vectors with entries from -2 to 2, and of the rest."""
     generator = noise_source(dim).generator
-    drawn = [tuple(laws.laplace_vector(generator, used or scale, dim)) for _ in range(count)]
+    drawn = [tuple(Noise.laplace_vector(generator, used or scale, dim)) for _ in range(count)]
     whole = range(-60, 61) if dim == 2 else range(-25, 26)
     total = sum(
         math.exp(-math.sqrt(sum(x * x for x in k)) / scale)
@@ -149,19 +149,19 @@ def test_vectors_have_the_law(dim: int, scale: int) -> None:
 
 
 def test_coordinates_that_are_all_kept_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laws, "_kept", lambda *_: True)
+    plant(monkeypatch, "kept Laplace vectors", lambda *_: True)
     assert vector_p_value(2, 3, 8_000) < ALPHA
 
 
 def test_exact_decisions_are_those_of_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(scale: int) -> list[list[int]]:
         generator = noise_source(4).generator
-        return [laws.laplace_vector(generator, scale, 4) for _ in range(40)]
+        return [Noise.laplace_vector(generator, scale, 4) for _ in range(40)]
 
     for scale in (3, 2**33 - 1):
         fast = drawn(scale)
         with monkeypatch.context() as patch:
-            patch.setattr(laws, "GUARD", 2.0)  # every proposal is compared exactly
+            plant(patch, "guard of Laplace vectors", 2.0)  # every proposal is compared exactly
             assert drawn(scale) == fast
 
 
@@ -169,9 +169,9 @@ def test_more_bits_are_drawn_until_they_decide() -> None:
     """53 bits that agree with the probability: the next ones decide, as often as they should."""
     scale, k = 3, [2, 1]
     wider = math.isqrt(2 * scale * scale - 1) + 1
-    limit, _ = laws._limit(5, 3, scale, wider, 60)
+    limit, _ = Noise.limit(5, 3, scale, wider, 60)
     first = int(limit * (1 << 53))
-    below = laws.uniform_below(noise_source(1).generator)
+    below = Noise.uniform_below(noise_source(1).generator)
     kept = 0
     for _ in range(400):
         asked: list[int] = []
@@ -180,7 +180,7 @@ def test_more_bits_are_drawn_until_they_decide() -> None:
             asked.append(n)
             return first if len(asked) == 1 else below(n)
 
-        kept += laws._kept(bits, k, scale, wider)
+        kept += Noise.kept(bits, k, scale, wider)
         assert asked == [1 << 53, 1 << 64]
     rest = float(limit * (1 << 53) - first)
     assert stats.binomtest(kept, 400, rest).pvalue > ALPHA

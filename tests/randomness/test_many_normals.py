@@ -12,14 +12,17 @@ from randomgen import ChaCha
 from scipy import stats
 
 from riemdp import noise_source
-from riemdp.randomness import _many, _source
-from riemdp.randomness._many import many_normals
+from tests.seam import Noise, original, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 
 @pytest.mark.parametrize("seeded", [True, False])
 def test_a_million_are_standard_normal(seeded: bool) -> None:
-    z = noise_source(5).normals((1_000_000,)) if seeded else many_normals(bytes(32), 1_000_000)
+    z = (
+        noise_source(5).normals((1_000_000,))
+        if seeded
+        else Noise.many_normals(bytes(32), 1_000_000)
+    )
     assert ks_p_value(z, "norm") > ALPHA
     assert ks_p_value(1.01 * z, "norm") < ALPHA  # planted: one per cent too wide
     assert gaussian_p_value(z.reshape(-1, 4), 1.0) > ALPHA
@@ -31,7 +34,7 @@ def test_as_many_beyond_five_deviations_as_there_should_be(seeded: bool) -> None
     count, beyond, narrow, extreme = 0, 0, 0, 0.0
     for i in range(40):
         key = i.to_bytes(32, "big")
-        z = noise_source(i).normals(1_000_000) if seeded else many_normals(key, 1_000_000)
+        z = noise_source(i).normals(1_000_000) if seeded else Noise.many_normals(key, 1_000_000)
         z = np.abs(z)
         count, extreme = count + z.size, max(extreme, float(np.max(z)))
         beyond, narrow = beyond + int(np.sum(z > 5.0)), narrow + int(np.sum(0.9 * z > 5.0))
@@ -51,7 +54,7 @@ def test_words_are_those_of_chacha_with_twenty_rounds() -> None:
     key = bytes(range(32))
     stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     theirs = np.frombuffer(stream.update(bytes(8 * 1000)), dtype="<u8")
-    for rounds in (_source._ROUNDS, 8):
+    for rounds in (Noise.ROUNDS, 8):
         words = ChaCha(key=int.from_bytes(key, "little"), rounds=rounds).random_raw(1000)
         assert np.array_equal(np.asarray(words), theirs) == (rounds == 20)
 
@@ -60,7 +63,7 @@ def _by_hand(key: bytes, count: int) -> np.ndarray:
     """The same numbers one by one, from the keystream of the other implementation."""
     words = ChaCha(key=int.from_bytes(key, "little"), rounds=20)
     found: list[float] = []
-    pairs = min(_many._PAIRS, 2 * count // 3 + 1)
+    pairs = min(Noise.PAIRS, 2 * count // 3 + 1)
     while len(found) < count:
         xs, ys = np.asarray(words.random_raw(2 * pairs)).reshape(2, pairs).tolist()
         kept = []
@@ -77,7 +80,7 @@ def _by_hand(key: bytes, count: int) -> np.ndarray:
 @pytest.mark.parametrize("count", [1, 2, 1000, 70_001])
 def test_numbers_are_those_of_the_polar_method_by_hand(count: int) -> None:
     key = bytes(reversed(range(32)))
-    np.testing.assert_allclose(many_normals(key, count), _by_hand(key, count), rtol=1e-9)
+    np.testing.assert_allclose(Noise.many_normals(key, count), _by_hand(key, count), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +105,8 @@ def test_every_word_gives_finite_numbers(worst: int, monkeypatch: pytest.MonkeyP
                 words[1::2] = 1 << 63  # else no pair is in the disk
             out[:], self.done = words.tobytes(), True
 
-    monkeypatch.setattr(_many, "Cipher", Planted)
-    z = many_normals(bytes(32), 5000)
+    plant(monkeypatch, "cipher of many normals", Planted)
+    z = Noise.many_normals(bytes(32), 5000)
     assert np.all(np.isfinite(z))
     assert np.all(z != 0)
     assert np.max(np.abs(z)) < 12
@@ -114,7 +117,7 @@ def test_the_end_of_the_disk_is_small() -> None:
     too. What lies outside (planted) becomes no number.
     """
     with np.errstate(all="raise"):
-        z = many_normals(bytes(range(32)), 4_000_000)
+        z = Noise.many_normals(bytes(range(32)), 4_000_000)
     blocks = [z[i : i + 1000] for i in range(0, z.size, 1000)]
     assert all(np.all(np.isfinite(block)) for block in blocks)
     small = int(np.sum(np.abs(z) < 1e-4))
@@ -126,13 +129,13 @@ def test_the_two_of_a_pair_are_independent() -> None:
     """Of one block: the first half are the x of the pairs, the second half their y."""
     x, y, order = [], [], []
     for i in range(40):
-        z = many_normals(i.to_bytes(32, "big"), 40_000)  # a block gives 25 736 or so
+        z = Noise.many_normals(i.to_bytes(32, "big"), 40_000)  # a block gives 25 736 or so
         inside = _in_first_block(i.to_bytes(32, "big"))
         x.append(z[:inside])
         y.append(z[inside : 2 * inside])
         order.append(inside)
     pairs = np.stack([np.concatenate(x), np.concatenate(y)], axis=1)
-    assert abs(np.mean(order) / _many._PAIRS - math.pi / 4) < 6 * 0.41 / math.sqrt(40 * 16384)
+    assert abs(np.mean(order) / Noise.PAIRS - math.pi / 4) < 6 * 0.41 / math.sqrt(40 * 16384)
     assert gaussian_p_value(pairs, 1.0) > ALPHA
     squared, angle = np.sum(pairs**2, axis=1), np.arctan2(pairs[:, 1], pairs[:, 0])
     assert ks_p_value(squared / 2, "expon") > ALPHA
@@ -144,7 +147,7 @@ def test_the_two_of_a_pair_are_independent() -> None:
 
 def _in_first_block(key: bytes) -> int:
     words = np.asarray(
-        ChaCha(key=int.from_bytes(key, "little"), rounds=20).random_raw(2 * _many._PAIRS)
+        ChaCha(key=int.from_bytes(key, "little"), rounds=20).random_raw(2 * Noise.PAIRS)
     )
     x, y = ((words >> np.uint64(12)).astype(np.float64) / 2**51 - 1).reshape(2, -1)
     return int(np.sum(x * x + y * y < 1))
@@ -160,24 +163,26 @@ def test_keys_are_whole_and_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def watched(key: bytes, count: int) -> np.ndarray:
         keys.append(key)
-        return many_normals(key, count)
+        return Noise.many_normals(key, count)
 
-    monkeypatch.setattr(_source, "many_normals", watched)
+    plant(monkeypatch, "many normals", watched)
     source = noise_source()
     with ThreadPoolExecutor(4) as pool:
-        drawn = list(pool.map(lambda _: source.normals(_source._MANY), range(64)))
+        drawn = list(
+            pool.map(lambda _: source.normals(original("normals drawn at once")), range(64))
+        )
     assert len(keys) == len(set(keys)) == 64
     assert {len(key) for key in keys} == {32}
     together = np.frombuffer(b"".join(keys), np.uint8)
     assert np.unique(together[: 64 * 32]).size > 240  # all bytes occur, not a repeated few
     assert len({key[:16] for key in keys} | {key[16:] for key in keys}) == 128
-    assert np.unique(np.concatenate(drawn)).size == 64 * _source._MANY
+    assert np.unique(np.concatenate(drawn)).size == 64 * original("normals drawn at once")
     for key in keys:
         assert key[:2] != key[2:4] or key[2:4] != key[4:6]
 
 
 def test_a_seed_is_one_stream_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_source, "many_normals", None)  # has no part in it
+    plant(monkeypatch, "many normals", None)  # has no part in it
     whole, parts = noise_source(3).normals(9000), noise_source(3)
     np.testing.assert_array_equal(whole[:5000], parts.normals((50, 100)).reshape(-1))
     np.testing.assert_array_equal(whole[5000:], parts.normals(4000))

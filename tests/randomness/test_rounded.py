@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from riemdp import InvalidArgument, noise_source
-from riemdp.randomness import _rounded
+from tests.seam import Noise, original, plant
 from tests.statistical import ALPHA
 
 Draw = Callable[[float, int], np.ndarray]
@@ -31,7 +31,7 @@ def draws(scale: float, count: int, seed: int = 5) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------------
 # the rectangles
-def faults_of(strips: _rounded.Strips) -> list[str]:
+def faults_of(strips: Any) -> list[str]:
     """What is wrong with the rectangles, in 50 digits."""
     found = []
     with mpmath.workdps(50):
@@ -61,11 +61,11 @@ def faults_of(strips: _rounded.Strips) -> list[str]:
 
 
 def test_the_rectangles_cover_the_curve_and_have_equal_areas() -> None:
-    strips = _rounded.strips()
+    strips = Noise.strips()
     assert faults_of(strips) == []
     assert len(strips.bottom) == 256
-    assert strips.width[0] == 256 * _rounded.REACH
-    assert 2 * mpmath.ncdf(-_rounded.REACH) < 2.0**-125
+    assert strips.width[0] == 256 * Noise.REACH
+    assert 2 * mpmath.ncdf(-Noise.REACH) < 2.0**-125
     assert faults_of(strips._replace(width=strips.width - np.uint64(1))) != []
     assert faults_of(strips._replace(inner=np.roll(strips.inner, 1))) != []
 
@@ -74,15 +74,15 @@ def test_the_rectangles_cover_the_curve_and_have_equal_areas() -> None:
 # the law by enumeration: every strip, 2^13 values of U, every point weighted by what is kept
 def enumerated(scale: float, used: float, inner: np.ndarray | None = None) -> float:
     """The largest error of a probability, from the code's own decisions."""
-    strips = _rounded.strips()
+    strips = Noise.strips()
     inner = strips.inner if inner is None else inner
     u = (np.arange(1 << 13, dtype=np.uint64) << np.uint64(42)) + np.uint64(1 << 41)
     law = np.zeros(40)
     for i in range(256):
         strip = np.full(u.size, i)
-        weight = np.clip(_rounded._gap(strip, u, np.zeros_like(u)), 0.0, 1.0)
+        weight = np.clip(original("gap under the normal law")(strip, u, np.zeros_like(u)), 0.0, 1.0)
         weight[u < inner[i]] = 1.0
-        magnitude, decided = _rounded._rounded(strip, u, used)
+        magnitude, decided = Noise.rounded(strip, u, used)
         assert np.all(decided)
         law += np.bincount(np.minimum(magnitude, 39), weight, 40)
     expected = probabilities(np.arange(39), scale) * np.array([1.0] + 38 * [2.0])
@@ -92,8 +92,8 @@ def enumerated(scale: float, used: float, inner: np.ndarray | None = None) -> fl
 @pytest.mark.parametrize("scale", [1.0, 3.25])
 def test_every_probability_is_right_to_one_part_in_a_hundred_thousand(scale: float) -> None:
     assert enumerated(scale, scale) < 1e-5
-    assert enumerated(scale, _rounded.scale_up(0.999 * scale)) > 1e-4
-    assert enumerated(scale, scale, np.roll(_rounded.strips().inner, 1)) > 1e-5
+    assert enumerated(scale, Noise.scale_up(0.999 * scale)) > 1e-4
+    assert enumerated(scale, scale, np.roll(Noise.strips().inner, 1)) > 1e-5
 
 
 # ------------------------------------------------------------------------------------------------
@@ -155,14 +155,14 @@ def test_what_half_a_million_draws_do_not_show_a_hundred_million_do() -> None:
     draw = in_parts(7)
 
     def narrower(scale: float, count: int) -> np.ndarray:
-        return draw(_rounded.scale_up(0.999 * scale), count)
+        return draw(Noise.scale_up(0.999 * scale), count)
 
     assert law_p_value(narrower, 2.0**32, 500_000) > ALPHA
     assert law_p_value(narrower, 2.0**32, 10_000_000, 10) < ALPHA
 
 
 def narrow(scale: float, count: int) -> np.ndarray:
-    return draws(_rounded.scale_up(0.99 * scale), count)
+    return draws(Noise.scale_up(0.99 * scale), count)
 
 
 def rarely_even(scale: float, count: int) -> np.ndarray:
@@ -177,16 +177,20 @@ def test_another_law_is_seen(draw: Draw) -> None:
 
 
 def test_planted_faults_of_the_sampler_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    strips = _rounded.strips()
+    strips = Noise.strips()
     with monkeypatch.context() as patch:  # the acceptance of the next strip
-        patch.setattr(_rounded, "strips", lambda: strips._replace(inner=np.roll(strips.inner, -1)))
+        plant(
+            patch,
+            "strips of the normal law",
+            lambda: strips._replace(inner=np.roll(strips.inner, -1)),
+        )
         assert law_p_value(draws, 2.0**32, 500_000) < ALPHA
     with monkeypatch.context() as patch:  # points that are not below `inner` are never kept
-        patch.setattr(_rounded, "_gap", lambda strip, u, v: np.full(u.size, -1.0))
+        plant(patch, "gap under the normal law", lambda strip, u, v: np.full(u.size, -1.0))
         assert enumerated(2.0, 2.0) > 1e-4
     with monkeypatch.context() as patch:  # a uniform number of 31 bits
-        words, kept = _rounded._words, np.uint64(2**64 - 1 - ((1 << 33) - (1 << 9)))
-        patch.setattr(_rounded, "_words", lambda generator, count: words(generator, count) & kept)
+        words, kept = Noise.words, np.uint64(2**64 - 1 - ((1 << 33) - (1 << 9)))
+        plant(patch, "words of normals", lambda generator, count: words(generator, count) & kept)
         assert law_p_value(draws, 2.0**40, 100_000) < ALPHA
 
 
@@ -195,26 +199,26 @@ def test_planted_faults_of_the_sampler_are_seen(monkeypatch: pytest.MonkeyPatch)
 def test_exact_decisions_are_those_of_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = draws(2.0**10, 4000)
     with monkeypatch.context() as patch:
-        patch.setattr(_rounded, "GUARD", 1e9)  # every point beyond `inner` is compared exactly
+        plant(patch, "guard of normals", 1e9)  # every point beyond `inner` is compared exactly
         assert np.array_equal(draws(2.0**10, 4000), fast)
     with monkeypatch.context() as patch:
-        patch.setattr(_rounded, "_SLACK", np.uint64(1 << 62))  # every integer is decided exactly
+        plant(patch, "slack of normals", np.uint64(1 << 62))  # every integer is decided exactly
         assert np.array_equal(draws(2.0**10, 4000), fast)
 
 
 def test_bits_are_drawn_until_the_curve_decides() -> None:
     """From no bits at all a strip is kept as often as its share under the curve."""
-    generator, strips = noise_source(3).generator, _rounded.strips()
+    generator, strips = noise_source(3).generator, Noise.strips()
     u = (np.arange(1 << 13, dtype=np.uint64) << np.uint64(42)) + np.uint64(1 << 41)
     for i in (0, 100, 255):
-        kept = sum(_rounded._exactly_below(generator, i, (0, 0), (0, 0))[0] for _ in range(300))
-        gap = _rounded._gap(np.full(u.size, i), u, np.zeros_like(u))
+        kept = sum(Noise.exactly_below(generator, i, (0, 0), (0, 0))[0] for _ in range(300))
+        gap = Noise.gap(np.full(u.size, i), u, np.zeros_like(u))
         share = float(np.mean(np.clip(gap, 0.0, 1.0)))
         assert stats.binomtest(kept, 300, share).pvalue > ALPHA
         assert stats.binomtest(kept, 300, 0.5 * share).pvalue < ALPHA
     width = Fraction(int(strips.width[3]), 256)
     u_known, v_known = (1 << 54, 55), (1 << 63, 64)
-    below, _ = _rounded._exactly_below(generator, 3, u_known, v_known)
+    below, _ = Noise.exactly_below(generator, 3, u_known, v_known)
     with mpmath.workdps(30):
         x, y = float(width) / 2, strips.bottom[3] + strips.height[3] / 2
         assert below == (mpmath.exp(-(mpmath.mpf(x) ** 2) / 2) > float(y))
@@ -222,8 +226,8 @@ def test_bits_are_drawn_until_the_curve_decides() -> None:
 
 def test_bits_are_drawn_until_the_integer_is_decided() -> None:
     generator = noise_source(4).generator
-    width = int(_rounded.strips().width[7]) / 256
-    z = [_rounded._exactly_rounded(generator, 7, (0, 0), 8.0) for _ in range(4000)]
+    width = int(Noise.strips().width[7]) / 256
+    z = [Noise.exactly_rounded(generator, 7, (0, 0), 8.0) for _ in range(4000)]
     seen = np.bincount(z)
     edges = np.clip(np.arange(seen.size + 1) - 0.5, 0.0, 8.0 * width)
     expected = np.diff(edges) / (8.0 * width)
@@ -233,8 +237,8 @@ def test_bits_are_drawn_until_the_integer_is_decided() -> None:
     # one more bit decides: 3.5 is where 3 ends
     u = Fraction(7, 16) / Fraction(width)
     below, above = math.floor(u * 2**55), math.floor(u * 2**55) + 1
-    assert _rounded._exactly_rounded(generator, 7, (below - 1, 55), 8.0) == 3
-    assert _rounded._exactly_rounded(generator, 7, (above, 55), 8.0) == 4
+    assert Noise.exactly_rounded(generator, 7, (below - 1, 55), 8.0) == 3
+    assert Noise.exactly_rounded(generator, 7, (above, 55), 8.0) == 4
 
 
 def test_the_exponential_is_as_good_as_the_guard_needs() -> None:
@@ -245,7 +249,7 @@ def test_the_exponential_is_as_good_as_the_guard_needs() -> None:
             abs(float(mpmath.exp(-(mpmath.mpf(float(a)) ** 2) / 2) - mpmath.mpf(float(b))))
             for a, b in zip(x, computed, strict=True)
         )
-    assert error * float(_rounded.strips().floats[2].max()) < _rounded.GUARD / 100
+    assert error * float(Noise.strips().floats[2].max()) < Noise.GUARD / 100
 
 
 def test_a_few_private_draws_have_the_law() -> None:
@@ -265,7 +269,7 @@ def test_shapes_types_and_seeds() -> None:
     assert noise_source().rounded_normals(7.0).shape == ()
     assert noise_source().rounded_normals(7.0, 0).shape == (0,)
     assert not np.array_equal(noise_source().rounded_normals(2.0**32, 4), z[:4])
-    assert np.abs(draws(1.0, 1_000_000)).max() <= _rounded.REACH
+    assert np.abs(draws(1.0, 1_000_000)).max() <= Noise.REACH
 
 
 @pytest.mark.parametrize("scale", [0.5, 2.0**42, 1.1, math.nan, -2.0, math.inf])
@@ -276,6 +280,6 @@ def test_scales_that_are_refused(scale: float) -> None:
 
 @pytest.mark.parametrize("x", [1.1, 1.0, 2.0**32 - 1e-3, 3.3e9, 5e-324, 1e-300])
 def test_scale_up_is_the_next_short_number(x: float) -> None:
-    up = _rounded.scale_up(x)
+    up = Noise.scale_up(x)
     assert x <= up <= x * (1 + 2.0**-27) or x < 1e-320
-    assert _rounded.scale_up(up) == up
+    assert Noise.scale_up(up) == up

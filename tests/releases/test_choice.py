@@ -12,13 +12,8 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.mechanisms._error_law import keeps_near
-from riemdp.mechanisms._for_mean import MeanFacts
-from riemdp.mechanisms._shrinking import never_worse_shrunk
 from riemdp.randomness import noise_source
-from riemdp.releases import _typical
-from riemdp.releases._choices import try_build
-from riemdp.sampling._laplace import draw, truncation
+from tests.seam import Means
 
 ONE_SHOT = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace")
 TOLERATED = 1.25
@@ -56,9 +51,11 @@ def simulated(mechanism, manifold, ball, share, count, source):
     mean = manifold.exp(ball.center, v)
     if hasattr(mechanism, "truncated"):
         if mechanism.truncated:
-            drawn = truncation(manifold, mechanism.scale, ball).draw(manifold, mean, count, source)
+            drawn = Means.truncation(manifold, mechanism.scale, ball).draw(
+                manifold, mean, count, source
+            )
         else:
-            drawn = draw(manifold, mean, mechanism.scale, count, source, math.inf)
+            drawn = Means.draw(manifold, mean, mechanism.scale, count, source, math.inf)
         released = ball.clamp(manifold, drawn)
         released = released[0] if isinstance(released, tuple) else released
     else:
@@ -92,7 +89,7 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5)):
         noise_source(5),
     )
     built = {
-        name: try_build(name, MeanFacts(manifold, ball, n, budget, tolerance=1e-10))[0]
+        name: Means.try_build(name, Means.MeanFacts(manifold, ball, n, budget, tolerance=1e-10))[0]
         for name in ONE_SHOT
     }
     losses = {
@@ -119,7 +116,7 @@ def check(case):
     (pick, rows, losses), (inside, bounded, moved) = compare(*case)
     for of_share in losses.values():
         assert of_share[pick] <= TOLERATED * min(of_share.values())
-    if keeps_near(case[0], case[1]):
+    if Means.keeps_near(case[0], case[1]):
         for of_share in moved.values():
             assert of_share[inside] <= TOLERATED * min(of_share.values())
         for share, of_share in moved.items():
@@ -133,7 +130,7 @@ def check(case):
         formula = rows[name].typical_error
         # An upper figure where releases are moved into the ball, or shrunk.
         assert loss <= 1.1 * formula
-        shrunk = name == "wrapped-gaussian" and never_worse_shrunk(case[0])
+        shrunk = name == "wrapped-gaussian" and Means.never_worse_shrunk(case[0])
         if rows[name].kind == "exact" or (name.startswith("wrapped") and not shrunk):
             assert loss >= 0.9 * formula
     return pick, rows
@@ -196,17 +193,19 @@ def test_typical_error_of_affine_noise_against_hyperbolic_planes_and_flat_limits
     """
     for radius in (1e-3, 0.5):
         manifold = R.SPDAffineInvariant(4)
-        m, _ = try_build(
+        m, _ = Means.try_build(
             "wrapped-gaussian",
-            MeanFacts(
+            Means.MeanFacts(
                 manifold, R.Ball(np.eye(4), radius), 1000, R.Budget(1.0, 1e-6), tolerance=1e-10
             ),
         )
-        assert _typical.typical_error(m, False) == pytest.approx(math.sqrt(10) * m.sigma, rel=0.02)
+        assert Means.typical_error(m, False) == pytest.approx(math.sqrt(10) * m.sigma, rel=0.02)
     manifold = R.SPDAffineInvariant(2)
-    m, _ = try_build(
+    m, _ = Means.try_build(
         "wrapped-gaussian",
-        MeanFacts(manifold, R.Ball(np.eye(2), 6.0), 10**5, R.Budget(1.0, 1e-6), tolerance=1e-10),
+        Means.MeanFacts(
+            manifold, R.Ball(np.eye(2), 6.0), 10**5, R.Budget(1.0, 1e-6), tolerance=1e-10
+        ),
     )
     # one direction along the geodesic and one along the centre do not stretch; the third by sinh(x)
     # / x, x = 3 sin(t) / sqrt 2, with t the uniform direction's angle to the line of scalar
@@ -214,12 +213,12 @@ def test_typical_error_of_affine_noise_against_hyperbolic_planes_and_flat_limits
     cosine = (np.arange(4000) + 0.5) / 4000
     x = 3.0 * np.sqrt(1 - cosine**2) / math.sqrt(2)
     expected = m.sigma * math.sqrt(2 + np.mean((np.sinh(x) / x) ** 2))
-    assert _typical.typical_error(m, False) == pytest.approx(expected, rel=0.06)
+    assert Means.typical_error(m, False) == pytest.approx(expected, rel=0.06)
     ball, budget = R.Ball(np.eye(2), 80.0), R.Budget(1.0, 1e-6)
     huge = R.WrappedGaussian(
         R.SPDAffineInvariant(2), np.eye(2), sensitivity=160 / 10**5, budget=budget, ball=ball
     )
-    error = _typical.typical_error(huge, False)
+    error = Means.typical_error(huge, False)
     assert error is not None
     assert math.isfinite(error)
     # no mean is released there: float64 does not resolve it

@@ -15,7 +15,7 @@ import pytest
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget
 from riemdp.mechanisms import AdaptiveMean, TangentMeanNoise
-from riemdp.mechanisms._error_law import riemannian_laplace_bound
+from tests.seam import Means
 from tests.statistical import ALPHA, coverage_p_value
 
 GAUSSIAN, PURE = Budget(1.0, 1e-6), Budget(1.0)
@@ -141,7 +141,7 @@ def test_a_region_of_laplace_noise_holds_the_mean_as_often_as_stated():
 )
 def test_where_the_radial_law_is_no_formula_a_longer_one_takes_its_place(space):
     scale = 0.25
-    law = riemannian_laplace_bound(space, scale)
+    law = Means.riemannian_laplace_bound(space, scale)
     drawn = riemdp.riemannian_laplace(3, space, space.origin, scale, (400,))
     distances = np.asarray(space.dist(space.origin, drawn))
     for level in LEVELS:

@@ -11,7 +11,7 @@ from scipy import stats
 
 import riemdp
 from riemdp import Ball, Budget
-from riemdp.statistics._hessian import mean_hessian
+from tests.seam import Means
 from tests.statistical import ALPHA, coverage_p_value
 
 GAUSSIAN = Budget(1.0, 1e-6)
@@ -62,7 +62,7 @@ def test_the_hessian_of_a_mean_is_that_of_differences(space):
         v *= length / np.max(np.linalg.norm(v, axis=1))
         points = space.exp(p, space.from_coordinates(p, v))
         exact = hessian_by_differences(space, p, points) - np.eye(space.dim)
-        ours = mean_hessian(space, v.T @ v / 5, length) - np.eye(space.dim)
+        ours = Means.mean_hessian(space, v.T @ v / 5, length) - np.eye(space.dim)
         if length < 1.0:
             assert np.allclose(ours, exact, atol=1e-6 + 0.02 * np.max(np.abs(exact)))
         assert np.linalg.eigvalsh(exact - ours)[0] > -1e-6
@@ -71,9 +71,9 @@ def test_the_hessian_of_a_mean_is_that_of_differences(space):
 
 
 def test_no_formula_for_the_curvature_is_no_region():
-    assert mean_hessian(riemdp.Stiefel(4, 2), np.eye(5), 0.5) is None
+    assert Means.mean_hessian(riemdp.Stiefel(4, 2), np.eye(5), 0.5) is None
     both = riemdp.Product(riemdp.Sphere(3), riemdp.SPDBuresWasserstein(2))
-    assert mean_hessian(both, np.eye(5), 0.5) is None
+    assert Means.mean_hessian(both, np.eye(5), 0.5) is None
 
 
 def released(space, X, ball, budget, seed, mechanism="wrapped-gaussian", reach=None):

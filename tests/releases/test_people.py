@@ -18,7 +18,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.report import privacy_report
 from riemdp.statistics import FrechetMean
-from riemdp.statistics._people import people
+from tests.seam import Sums
 
 BUDGET = Budget(1.0, 1e-6)
 PLANE, SPD, SPHERE = riemdp.Euclidean(2), riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)
@@ -51,7 +51,7 @@ def test_a_persons_mean_is_found_where_its_records_lie_far_apart():
     y *= 3.0 / np.linalg.norm(y, axis=1, keepdims=True)
     X = np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, y)))
     domain = Ball(space.origin, 3.0).on(space)
-    found = np.asarray(people(space, X, np.repeat(np.arange(60), each), domain=domain).points)
+    found = np.asarray(Sums.people(space, X, np.repeat(np.arange(60), each), domain=domain).points)
     at = np.repeat(found, each, axis=0)
     logs = np.asarray(space.to_coordinates(at, space.log(at, domain.clamp(X))))
     gradients = logs.reshape(60, each, 2).mean(axis=1)
@@ -64,14 +64,14 @@ def test_a_person_is_the_same_whatever_the_others_are(space):
     nothing.
     """
     X, domain = records(space, len(LABELS)), Ball(space.origin, 0.6).on(space)
-    alone = people(space, X, LABELS, domain=domain)
+    alone = Sums.people(space, X, LABELS, domain=domain)
     mix = np.random.default_rng(0).permutation(len(X))
-    shuffled = people(space, X[mix], LABELS[mix], domain=domain)
+    shuffled = Sums.people(space, X[mix], LABELS[mix], domain=domain)
     assert np.array_equal(shuffled.points, alone.points)
     other = LABELS == 4
     replaced = np.concatenate([X[~other], hostile(space, 60)])
     labels = np.concatenate([LABELS[~other], np.full(60, 4)])
-    with_other = people(space, replaced, labels, domain=domain)
+    with_other = Sums.people(space, replaced, labels, domain=domain)
     keep = np.arange(6) != 4
     assert np.array_equal(with_other.points[keep], alone.points[keep])
     assert not np.array_equal(with_other.points[4], alone.points[4])
@@ -80,7 +80,7 @@ def test_a_person_is_the_same_whatever_the_others_are(space):
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_a_person_is_the_frechet_mean_of_the_clamped_records(space):
     X, ball = records(space, len(LABELS)), Ball(space.origin, 0.6)
-    found = people(space, X, LABELS, domain=ball.on(space))
+    found = Sums.people(space, X, LABELS, domain=ball.on(space))
     assert found.n == 6
     inside = np.asarray(ball.clamp(space, X))
     for i in range(1, 6):
@@ -92,7 +92,7 @@ def test_a_person_is_the_frechet_mean_of_the_clamped_records(space):
 def test_records_that_are_no_points_are_left_out_of_their_persons_mean():
     X = records(PLANE, 8)
     X[1], X[2, 0], X[6:] = np.nan, np.inf, np.nan
-    found = people(PLANE, X, [0, 0, 0, 0, 1, 1, 2, 2], domain=Ball(np.zeros(2), 5.0).on(PLANE))
+    found = Sums.people(PLANE, X, [0, 0, 0, 0, 1, 1, 2, 2], domain=Ball(np.zeros(2), 5.0).on(PLANE))
     assert np.allclose(found.points[0], (X[0] + X[3]) / 2)
     assert np.allclose(found.points[1], (X[4] + X[5]) / 2)
     assert np.isnan(found.points[2]).all()  # the center takes this person's place
@@ -131,7 +131,7 @@ def test_one_person_moves_the_mean_by_no_more_than_the_sensitivity(space):
     labels = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 
     def value(X, labels):
-        found = people(space, X, labels, domain=query.domain)
+        found = Sums.people(space, X, labels, domain=query.domain)
         assert found.n == 5
         return query.value(query.prepare(found.points))
 
@@ -250,9 +250,9 @@ def test_labels_that_say_the_same_name_one_person():
     X = records(PLANE, 6)
     for groups in ([7, 7, 8, 8, 9, 9], ["7", " 7", "8", "8 ", "9", "9"], [7.0, 7, "8", 8, b"9", 9]):
         assert np.array_equal(
-            people(PLANE, X, groups).points, people(PLANE, X, [0, 0, 1, 1, 2, 2]).points
+            Sums.people(PLANE, X, groups).points, Sums.people(PLANE, X, [0, 0, 1, 1, 2, 2]).points
         )
-    assert people(PLANE, X, [1, 1, 1, 1, 1, 1]).n == 1
+    assert Sums.people(PLANE, X, [1, 1, 1, 1, 1, 1]).n == 1
     release = riemdp.private_frechet_mean(
         PLANE, X, Ball(np.zeros(2), 1.0), Budget(1.0), groups=["a"] * 6, rng=0
     )

@@ -12,8 +12,8 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget
-from riemdp.releases._population import mean_with_dispersion
 from tests import schemas
+from tests.seam import Means
 from tests.statistical import ALPHA, coverage_p_value
 
 GAUSSIAN = Budget(1.0, 1e-6)
@@ -146,7 +146,7 @@ def test_a_region_of_the_population_refuses_what_it_does_not_cover():
 
 def known(space, n=4000, budget=GAUSSIAN, ledger=None, **options):
     """A mean that knows how its records spread, in a public ball."""
-    return mean_with_dispersion(
+    return Means.mean_with_dispersion(
         space,
         records(space, n),
         Ball(space.origin, 0.7),
@@ -199,7 +199,7 @@ def test_on_a_sphere_it_is_the_region_of_a_limit_theorem():
     bent, small = riemdp.SPDBuresWasserstein(2), Ball(np.eye(2), 0.2)
     with riemdp.Ledger(GAUSSIAN) as ledger:
         with pytest.raises(riemdp.InvalidArgument, match="mean of a population"):
-            mean_with_dispersion(bent, np.eye(2)[None], small, GAUSSIAN, n=1, share=0.5)
+            Means.mean_with_dispersion(bent, np.eye(2)[None], small, GAUSSIAN, n=1, share=0.5)
         assert ledger.charges == 0
 
 
@@ -208,7 +208,7 @@ def test_people_and_their_dispersion():
     people = np.repeat(np.arange(n), 2)
     given = {"n": n, "share": 0.5, "groups": people}
     with riemdp.Ledger(GAUSSIAN) as ledger:
-        both = mean_with_dispersion(
+        both = Means.mean_with_dispersion(
             space, records(space, 2 * n), Ball(np.zeros(1), 1.0), GAUSSIAN, **given
         )
     assert (both.guarantee.unit, ledger.spent.unit, ledger.charges) == ("person", "person", 1)
@@ -228,5 +228,5 @@ def test_what_is_no_dispersion_of_the_mean_is_refused_before_anything_is_spent()
         for change in ({"share": 0.0}, {"share": 1.0}, {"ball": riemdp.AdaptiveBall()}):
             given = {"ball": Ball(np.eye(2), 1.0), "budget": GAUSSIAN, "share": 0.5} | change
             with pytest.raises(riemdp.InvalidArgument, match=next(iter(change))):
-                mean_with_dispersion(space, np.eye(2)[None], **given, n=1)
+                Means.mean_with_dispersion(space, np.eye(2)[None], **given, n=1)
     assert ledger.charges == 0

@@ -14,12 +14,10 @@ import riemdp
 from riemdp import AdaptiveBall, Ball, Budget
 from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean, PrivateBall
-from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._search_records import SearchRecords
 from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers
+from tests.seam import Searches
 
 BUDGET = Budget(1.0, 1e-6)
 SPACES = [
@@ -43,8 +41,8 @@ def records(space, n, key=0, spread=0.2):
     return jax.tree.map(np.asarray, space.exp(center, v))
 
 
-@pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_every_space_finds_a_ball_and_a_mean_in_it(space):
+@pytest.mark.parametrize("space", [SPACES[0], SPACES[3], SPACES[-1]], ids=repr)
+def test_a_ball_and_a_mean_in_it_are_found(space):
     X = records(space, 600)
     mechanism = AdaptiveMean(space, AdaptiveBall(), n=600, budget=BUDGET)
     release = mechanism.release(X, 3)
@@ -55,20 +53,6 @@ def test_every_space_finds_a_ball_and_a_mean_in_it(space):
     assert float(space.dist(mean, release.value)) < 0.2
     assert release.guarantee.epsilon(1e-6) <= 1.0 * (1 + 1e-9)
     assert release.guarantee.epsilon(1e-6) > 0.99  # the budget is used exactly
-
-
-@pytest.mark.parametrize("space", [SPACES[0], SPACES[3]], ids=repr)
-def test_a_ball_is_released_under_either_kind_of_budget(space):
-    X = records(space, 900)
-    for budget in (BUDGET, Budget(1.0)):
-        release = riemdp.private_ball(space, X, AdaptiveBall(), budget, rng=5)
-        assert isinstance(release.value, Ball)
-        inside = np.mean(np.asarray(release.value.contains(space, X)))
-        assert inside > 0.5
-        assert release.value.radius < 5.0
-        assert release.guarantee.epsilon(budget.delta) <= budget.epsilon * (1 + 1e-9)
-        assert release.mechanism == "private-ball"
-    assert release.guarantee.epsilon(0.0) == 1.0
 
 
 def test_units_need_not_be_known():
@@ -122,20 +106,6 @@ def test_too_few_records_are_refused_and_nothing_is_spent():
     assert ledger.charges == 0
 
 
-@pytest.mark.parametrize("space", [SPACES[0], SPACES[2], SPACES[3], SPACES[4]], ids=repr)
-def test_no_record_decides_whether_an_error_is_raised(space):
-    X = np.array(records(space, 300))
-    garbage = [np.nan, np.inf, 0.0, 1e300, -1e300, 1e-300]
-    for value in garbage:
-        Y = X.copy()
-        Y[7] = value
-        riemdp.private_ball(space, Y, AdaptiveBall(), BUDGET, rng=1)
-        AdaptiveMean(space, AdaptiveBall(), n=300, budget=BUDGET).release(Y, 1)
-    everything = np.full_like(X, np.nan)
-    release = AdaptiveMean(space, AdaptiveBall(), n=300, budget=BUDGET).release(everything, 1)
-    assert bool(space.belongs(release.value, 1e-8))
-
-
 class Silent:
     """Noise that is 0: the exact answers of the mechanism."""
 
@@ -151,12 +121,12 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
     """Counts by at most 1, clipped tangent means by at most 2 r / n in the norm at the centre."""
     n = 30
     X = records(space, n, spread=0.6)
-    noise = BudgetedNoise(BUDGET)
+    noise = Searches.BudgetedNoise(BUDGET)
     domain = AdaptiveBall().on(space)
     far = jax.tree.map(np.asarray, space.random_point(jax.random.key(8), (6,)))
     for j in range(6):
         Y = jax.tree.map(lambda a, b, j=j: np.concatenate([b[j][None], a[1:]]), X, far)
-        ours, theirs = (SearchRecords(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
+        ours, theirs = (Searches.SearchRecords(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
         for r in (0.01, 0.1, 0.5, 1.0):
             values = []
             for answers in (ours, theirs):
@@ -182,7 +152,7 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
     )
     log: list[tuple[float, float]] = []
 
-    class Both(SearchRecords):
+    class Both(Searches.SearchRecords):
         def count(self, radius, share):
             mine = super().count(radius, share)
             log.append((mine, float(np.sum(twin.distance[0] <= radius * self.unit))))
@@ -195,7 +165,7 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
 
     twin = FlatAnswers(X, 1.0, np.random.default_rng(0))
     answers = Both(mechanism.domain, X, mechanism.noise, Silent())  # type: ignore[arg-type]
-    found = run_search(mechanism.plan, answers)
+    found = Searches.run_search(mechanism.plan, answers)
     assert len(log) > 5
     assert all(a == b for a, b in log)
     about = np.linalg.norm(X - X.mean(0), axis=1)
@@ -209,7 +179,7 @@ def test_noise_is_what_the_shares_pay_for():
     space = riemdp.Euclidean(4)
     domain = AdaptiveBall(Ball(np.zeros(4), 1.0)).on(space)
     for budget in (BUDGET, Budget(1.0)):
-        noise = BudgetedNoise(budget)
+        noise = Searches.BudgetedNoise(budget)
         source = noise_source(7)
         share = 0.05
         draws = np.array([noise.count(share, source) for _ in range(4000)])
@@ -222,7 +192,7 @@ def test_noise_is_what_the_shares_pay_for():
 
         assert agrees(draws)
         assert not agrees(0.8 * draws)
-        answers = SearchRecords(domain, np.zeros((50, 4)), noise, source)
+        answers = Searches.SearchRecords(domain, np.zeros((50, 4)), noise, source)
         answers.set_scales(())
         scale = noise.scale(2 * 0.5 / 50, share, 4)
         v = np.array([noise.added(jnp.zeros(4), scale, source) for _ in range(1500)])

@@ -13,6 +13,7 @@ import pytest
 
 import riemdp as R
 from riemdp.statistics import frechet_mean_sensitivity
+from tests.seam import original, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 BUDGET = R.Budget(1.0, 1e-5)
@@ -227,10 +228,9 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
     """SPDLogEuclidean: h = 1, so 2 tolerance more; the sphere: 2 tolerance / h. The solver is asked
     for it, and what it reports changes nothing that is stated.
     """
-    from riemdp.statistics import _query
 
     tolerances = []
-    solver = _query.solve
+    solver = original("solver of a mean")
 
     def watched(manifold, X, w, n, tol, **options):
         tolerances.append(tol)
@@ -238,7 +238,7 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
             solver(manifold, X, w, n, tol, **options), residual=tol * tolerances.count(tol) / 10
         )
 
-    monkeypatch.setattr(_query, "solve", watched)
+    plant(monkeypatch, "solver of a mean", watched)
     flat, sphere = R.SPDLogEuclidean(2), R.Sphere(3)
     h = 0.6 / math.tan(0.6)
     for manifold, radius, plain, added in (
@@ -360,53 +360,6 @@ def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
 
 
 # -------------------------------------------------------------------- sad paths: nothing is spent
-def test_failures_spend_nothing():
-    manifold, ball = R.SPDLogEuclidean(2), R.Ball(np.eye(2), 1.0)
-    x = records(manifold, 1.0, N)
-    ledger = R.Ledger(R.Budget(3.0, 1e-4))
-    calls = [
-        ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta > 0"),
-        ({"mechanism": "dp-rgd", "budget": R.Budget(1.0)}, "delta > 0"),
-        ({"mechanism": "laplace"}, "mechanism"),
-        ({"X": np.zeros((0, 2, 2))}, "X"),
-        ({"X": np.eye(2)}, "X"),
-        ({"X": np.zeros((3, 3, 3))}, "X"),
-        ({"X": np.array([["a"] * 2] * 2)}, "X"),
-        ({"ball": None}, "ball"),
-        ({"ball": 1.0}, "ball"),
-        ({"ball": R.Ball(-np.eye(2), 1.0)}, "center"),
-        (
-            {
-                "manifold": R.Sphere(3),
-                "X": np.tile([1.0, 0, 0], (3, 1)),
-                "ball": R.Ball([1.0, 0, 0], 0.8),
-            },
-            "0.785398",
-        ),
-        (
-            {
-                "mechanism": "wrapped-gaussian",
-                "calibration": "classical",
-                "budget": R.Budget(2.0, 1e-5),
-            },
-            "calibration",
-        ),
-        ({"weights": np.full(N, -1.0)}, "weights"),
-        ({"tolerance": 0.0}, "tolerance"),
-        ({"tolerance": 1.0}, "tolerance"),
-        ({"optimizer": R.DPRGD(steps=3)}, "optimizer"),
-        ({"calibration": "none"}, "calibration"),
-        ({"budget": 1.0}, "budget"),
-    ]
-    for changed, match in calls:
-        arguments = {"manifold": manifold, "X": x, "ball": ball, "budget": BUDGET} | changed
-        first = [arguments.pop(name) for name in ("manifold", "X", "ball", "budget")]
-        with pytest.raises(R.InvalidArgument, match=match):
-            R.private_frechet_mean(*first, ledger=ledger, **arguments)
-    assert ledger.spent.epsilon(0.0) == 0.0
-    with pytest.raises(R.BudgetExceeded):
-        R.private_frechet_mean(manifold, x, ball, R.Budget(4.0), ledger=ledger)
-    assert ledger.spent.epsilon(0.0) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -418,7 +371,6 @@ def test_a_mean_that_was_not_found_is_no_event(monkeypatch, value):
     would tell data sets apart with certainty.
     """
     from riemdp import statistics
-    from riemdp.statistics import _query
 
     manifold = R.Sphere(3)
     ball = R.Ball([1.0, 0, 0], 0.5)
@@ -432,7 +384,7 @@ def test_a_mean_that_was_not_found_is_no_event(monkeypatch, value):
             value=np.array(value), residual=1.0, iterations=200, converged=False
         )
 
-    monkeypatch.setattr(_query, "solve", stuck)
+    plant(monkeypatch, "solver of a mean", stuck)
     query = statistics.FrechetMean(ball.on(manifold), N)
     assert float(manifold.dist(ball.center, query.value(query.prepare(data)))) <= 0.5 * (1 + 1e-9)
     with R.Ledger(R.Budget(3.0, 1e-4)) as ledger:
@@ -440,20 +392,6 @@ def test_a_mean_that_was_not_found_is_no_event(monkeypatch, value):
     assert ledger.charges == 1
     assert (made.scale, made.guarantee) == (honest.scale, honest.guarantee)
     assert made.sensitivity == honest.sensitivity
-
-
-def test_budget_errors_come_from_the_ambient_ledger_and_products_work():
-    manifold = R.Product(R.Sphere(3), R.SPDLogEuclidean(2))
-    ball = R.Ball(manifold.origin, 0.3)
-    x = records(manifold, 0.3, N)
-    with R.Ledger(BUDGET) as ledger:
-        release = R.private_frechet_mean(
-            manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1
-        )
-        assert isinstance(release.value, tuple)
-        with pytest.raises(R.BudgetExceeded):
-            R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1)
-    assert ledger.spent == release.guarantee
 
 
 def test_plan_draws_its_table():

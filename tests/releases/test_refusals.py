@@ -15,7 +15,7 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, Ledger
-from riemdp.releases._population import mean_with_dispersion
+from tests.seam import Means
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)) * 0.2
@@ -33,7 +33,7 @@ def dispersed(**changed: Any) -> object:
     given: dict[str, Any] = {"budget": BUDGET, "n": 60, "share": 0.2, "space": PLANE, "X": X}
     given |= {"ball": BALL} | changed
     space, records, ball, budget = (given.pop(k) for k in ("space", "X", "ball", "budget"))
-    return mean_with_dispersion(space, records, ball, budget, **given)
+    return Means.mean_with_dispersion(space, records, ball, budget, **given)
 
 
 def centred(domains: Any = WHO, X: Any = Y, groups: Any = None, **changed: Any) -> object:

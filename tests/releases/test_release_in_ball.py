@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.domains._clamp import clamp
-from riemdp.mechanisms._error_law import keeps_near, moved_in
+from tests.seam import Doors, Means
 
 BUDGET = R.Budget(0.5, 1e-5)
 CURVED = [
@@ -51,20 +50,20 @@ def quotients(space, radius, count=4000):
     inside = np.random.default_rng(2).uniform(0.0, radius, count)
     inside[::2] = radius * (1 - 1e-9)
     z, x = ends(space, space.origin, far, 1), ends(space, space.origin, inside, 2)
-    moved = clamp(space, space.origin, radius, z)
+    moved = Doors.clamp(space, space.origin, radius, z)
     before, after = (np.asarray(space.dist(one, x)) for one in (z, moved))
     return after / before
 
 
 @pytest.mark.parametrize(("space", "radius"), CURVED, ids=str)
 def test_what_is_moved_into_the_ball_comes_no_farther(space, radius):
-    assert keeps_near(space, radius)
+    assert Means.keeps_near(space, radius)
     assert np.max(quotients(space, radius)) <= 1.0 + 1e-7
 
 
 @pytest.mark.parametrize(("space", "radius"), TWICE, ids=str)
 def test_elsewhere_it_comes_at_most_twice_as_far(space, radius):
-    assert not keeps_near(space, radius)
+    assert not Means.keeps_near(space, radius)
     most = np.max(quotients(space, radius))
     assert most <= 2.0 + 1e-7
     if isinstance(space, R.Sphere):  # planted: the claim of small spheres does not hold here
@@ -216,5 +215,5 @@ def test_a_law_stays_an_estimate_where_it_was_one():
         R.SPDAffineInvariant(3), sensitivity=0.01, epsilon=1.0, ball=R.Ball(np.eye(3), 1.0)
     ).error_law
     assert estimate.kind == "estimate"
-    bounded = moved_in(estimate, R.SPDAffineInvariant(3), 1e-3)
+    bounded = Means.moved_in(estimate, R.SPDAffineInvariant(3), 1e-3)
     assert (bounded.kind, bounded.expected_error) == ("upper bound", 2e-3)

@@ -17,8 +17,7 @@ import pytest
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument
 from riemdp.estimators import PrivateMDM
-from riemdp.mechanisms._counted import plan_count
-from riemdp.releases import _plan, _remembered
+from tests.seam import Means, original, plant
 
 SPACE = riemdp.Lorentz(3)
 BUDGET = Budget(1.0, 1e-6)
@@ -78,14 +77,14 @@ def _plan_of(ball: Ball, n: int = 400, budget: Budget = BUDGET, **options: objec
 
 def test_a_plan_is_remembered_for_the_same_public_facts_only(monkeypatch) -> None:
     asked: list[object] = []
-    rows = _plan._rows
+    rows = original("record of a plan")
 
     def counted(*given: object) -> object:
         asked.append(given)
         return rows(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(_plan, "_rows", counted)
-    _plan._remembered.cache_clear()
+    plant(monkeypatch, "record of a plan", counted)
+    Means.remembered_plan.cache_clear()
     first = _plan_of(_ball())
     assert str(_plan_of(_ball())) == str(first)
     assert len(asked) == 1
@@ -103,14 +102,14 @@ def test_a_plan_is_remembered_for_the_same_public_facts_only(monkeypatch) -> Non
         _plan_of(_ball(), weights=np.ones(400)),
     ]
     assert len(asked) == 1 + len(others)
-    assert _plan._remembered.cache_info().maxsize is not None
+    assert Means.remembered_plan.cache_info().maxsize is not None
 
 
 def _mechanism(ball: Ball, n: int = 400, budget: Budget = BUDGET, **choice: Any) -> object:
     name, shown = choice.pop("name", "wrapped-gaussian"), choice.pop("shown", n)
     local = ball.on(SPACE).frame.local
-    shares = plan_count(budget, n, choice.pop("count_outside", None))
-    return _remembered.counted_mechanism(name, local, n, shares, shown, **choice)[0]
+    shares = Means.plan_count(budget, n, choice.pop("count_outside", None))
+    return Means.counted_mechanism(name, local, n, shares, shown, **choice)[0]
 
 
 def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:
@@ -131,7 +130,7 @@ def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:
         _mechanism(ball, weights=np.ones(400)),
     ]
     assert len({id(made) for made in (first, *others)}) == 1 + len(others)
-    for kept in (_remembered._query, _remembered._counted, _remembered._chosen):
+    for kept in (Means.query, Means.counted, Means.chosen):
         assert kept.cache_info().maxsize is not None
 
 

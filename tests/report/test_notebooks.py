@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import _html
+from tests.seam import Commands
 
 SPACE = riemdp.Euclidean(2)
 BALL = riemdp.Ball(np.zeros(2), 1.0)
@@ -118,9 +118,9 @@ def test_a_ledger_shows_what_is_left_and_escapes_its_register(tmp_path):
 def test_tables_escape_every_text():
     bad = "<b>&\"'"
     for page in (
-        _html.facts(bad, [(bad, bad), ("", bad)], warning=bad, block=bad),
-        _html.grid(bad, [bad], [[bad]], note=bad),
-        _html.of_lines(f"{bad}\n  {bad}: {bad}\n {bad}"),
+        Commands.facts(bad, [(bad, bad), ("", bad)], warning=bad, block=bad),
+        Commands.html_grid(bad, [bad], [[bad]], note=bad),
+        Commands.of_lines(f"{bad}\n  {bad}: {bad}\n {bad}"),
     ):
         assert "<b>" not in page
         checked(page)

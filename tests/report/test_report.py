@@ -28,9 +28,8 @@ from riemdp import (
     privacy,
     private_frechet_mean,
 )
-from riemdp._files import staged
 from riemdp.report import privacy_report
-from riemdp.report._words import number, percent, rounded_up
+from tests.seam import Commands, Doors
 
 SPACE = Euclidean(3)
 BALL = Ball(np.zeros(3), 2.0)
@@ -100,7 +99,7 @@ def test_figures_are_those_of_the_guarantee():
         stats.norm.cdf(mu / 2), rel=1e-6
     )
     assert "400" in report.html()
-    assert rounded_up(report.epsilon) in report.html()
+    assert Commands.rounded_up(report.epsilon) in report.html()
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "as far as"), ("de", "soweit gilt")])
@@ -201,7 +200,7 @@ def test_staged_files_leave_nothing_behind_on_failure(tmp_path):
     (tmp_path / "a").write_text("old")
 
     def interrupted() -> None:
-        with staged(tmp_path / "a", tmp_path / "b") as (a, b):
+        with Doors.staged(tmp_path / "a", tmp_path / "b") as (a, b):
             a.write_text("new")
             b.write_text("new")
             raise KeyboardInterrupt
@@ -213,16 +212,16 @@ def test_staged_files_leave_nothing_behind_on_failure(tmp_path):
 
 
 def test_numbers_in_words():
-    assert number(0.00001) == "10⁻⁵"
-    assert number(1234567.0) == "1.23 × 10⁶"
-    assert number(0.5) == "0.5"
-    assert number(None) == "not stated"
-    assert rounded_up(1.00001) == "1.001"
-    assert rounded_up(0.99999) == "1"
-    assert rounded_up(float("inf")) == "unlimited"
-    assert percent(0.5541, up=True) == "55.5\N{NO-BREAK SPACE}%"
+    assert Commands.number(0.00001) == "10⁻⁵"
+    assert Commands.number(1234567.0) == "1.23 × 10⁶"
+    assert Commands.number(0.5) == "0.5"
+    assert Commands.number(None) == "not stated"
+    assert Commands.rounded_up(1.00001) == "1.001"
+    assert Commands.rounded_up(0.99999) == "1"
+    assert Commands.rounded_up(float("inf")) == "unlimited"
+    assert Commands.percent(0.5541, up=True) == "55.5\N{NO-BREAK SPACE}%"
     for p in np.linspace(0.0005, 0.9995, 300):
-        shown = float(re.sub(r"[^\d.]", "", percent(p, up=True)))
+        shown = float(re.sub(r"[^\d.]", "", Commands.percent(p, up=True)))
         assert shown >= 100 * p - 1e-9
 
 
@@ -333,7 +332,7 @@ def test_what_an_attacker_finds_of_a_person_and_of_the_whole_ledger():
             found = rates[kind][f"at_{name}_percent_false_alarms"]
             assert found == pytest.approx(exact, rel=1e-9)
             assert found > release.guarantee.attack_rate(level)
-            assert " ".join(percent(found, up=True).split()) in page
+            assert " ".join(Commands.percent(found, up=True).split()) in page
     assert "All 3 records of one person together: at most" in page
     assert "everything that the ledger has charged: at most" in page
     alone = privacy_report(release, **facts).to_dict()
@@ -348,9 +347,9 @@ def test_one_person_with_several_records():
     assert report.to_dict()["guarantee"]["epsilon_of_one_person"] == pytest.approx(whole)
     assert whole > release.guarantee.repeat(5).epsilon(1e-5)
     page = " ".join(report.html().split())
-    assert f"one person with up to 5 records: epsilon {rounded_up(whole)}" in page
+    assert f"one person with up to 5 records: epsilon {Commands.rounded_up(whole)}" in page
     assert "roughly k times" not in page
-    assert rounded_up(release.guarantee.group(2).epsilon(1e-5)) in page
+    assert Commands.rounded_up(release.guarantee.group(2).epsilon(1e-5)) in page
 
 
 def test_an_estimator_is_no_release_and_the_error_says_what_is():

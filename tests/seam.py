@@ -1,0 +1,298 @@
+"""The one place where tests touch what has no public name: what moves inside the package is told
+here alone. A test of public calls, or a row of `tests/contract`, outlives the code and is better.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from riemdp.audit._unbounded import Unbounded
+from riemdp.optimizers import _minimize
+
+_PLACES = {
+    "rows of a part": "domains._stream.MOST_ROWS",
+    "bytes taken whole": "domains._door.WHOLE",
+    "rows read at once": "domains._sources._NEAR",
+    "entries clamped at once": "domains._clamp.ENTRIES",
+    "records of a sample": "statistics._streamed_mean._SAMPLE",
+    "records that are few": "statistics._streamed_mean._FEW",
+    "entries of batches in a file": "optimizers._streamed.ENTRIES",
+    "entries of a block": "optimizers._driver.ENTRIES",
+    "entries of repeated runs": "optimizers._driver.REPEATED_ENTRIES",
+    "steps of a block": "optimizers._driver._rows",
+    "normals drawn at once": "randomness._source._MANY",
+    "draws of K-norm noise at once": "mechanisms._knorm._BATCH",
+    "size of a large file": "cli._readers.LARGE",
+    "a file's read": "domains._mapped.MappedFile.read",
+    "a reader's fetch": "domains._sources.AbstractReader.fetched",
+    "records of a class": "domains._stream.Stream.chosen",
+    "solver of a mean": "statistics._query.solve",
+    "noise of shares": "mechanisms._budgeted.BudgetedNoise",
+    "noise of a count": "mechanisms._budgeted.BudgetedNoise.count",
+    "a mean with its count": "mechanisms._counted.Counted._draw",
+    "mechanism of a mean": "releases._remembered.build",
+    "law of a moved release": "releases._choices.Moving.law",
+    "weight of second moments": "mechanisms._discriminant._WEIGHT",
+    "mean that a center is made of": "estimators._center.prepared_mean",
+    "covariance of a PGA": "estimators._pga.prepared_covariance",
+    "fits without a ledger": "estimators._shared._unrecorded",
+    "allocated batches": "optimizers._batches.allocated_batches",
+    "choice of a kernel": "optimizers._descent.choose_kernel",
+    "end of a block": "optimizers._recorder.Recorder.after",
+    "compiled steps": "optimizers._driver._Driver._compiled",
+    "padded draws": "optimizers._driver._padded",
+    "class of gradients": "optimizers._minimize.NoisyGradient",
+    "charge of a site": "federated._site.charge",
+    "answers of a site": "federated._site._Answers.enter",
+    "key of a search's answer": "federated._search_site.forget",
+    "records that a site admits": "federated._agent.admit_own",
+    "what a masked question is of": "federated._search.Question",
+    "words of a mask": "federated._secure_sum._common",
+    "key of a mask": "federated._secure_sum._key",
+    "records of a chunk": "problems._problem._chunk",
+    "trial of a loss": "problems._trial._finite",
+    "time of a step": "optimizers._recorder.StepTimer.timed",
+    "end of a checkpoint": "optimizers._checkpoint.Checkpoint.remove",
+    "a checkpoint": "optimizers._checkpoint.Checkpoint.save",
+    "check of a start": "optimizers._minimize.check_initial",
+    "gradients of rank one": "optimizers._kernels.RankOne.gradients",
+    "spectrum of a moment": "optimizers._eigenvector.spectrum",
+    "guarantees under replacement": "optimizers._noisy_gradient.privacy.replace_one",
+    "distances of people": "statistics._people._logs",
+    "rule of the filter": "privacy._filter.admits",
+    "record of a plan": "releases._plan._rows",
+    "text of a release": "cli._release.serialised",
+    "text of a ledger": "_files.Lock.write_text",
+    "records of the demo": "cli._demo._load",
+    "coordinates on a hyperboloid": "manifolds._lorentz.Lorentz._log_coordinates",
+    "hellos of a server": "federated.flower._server._HELLO_EVERY",
+    "turns": "_parallel._left",
+    "opening of a lock": "_files.open",
+    "strips of the normal law": "randomness._rounded.strips",
+    "gap under the normal law": "randomness._rounded._gap",
+    "words of normals": "randomness._rounded._words",
+    "guard of normals": "randomness._rounded.GUARD",
+    "slack of normals": "randomness._rounded._SLACK",
+    "kept Laplace vectors": "randomness._discrete_laplace._kept",
+    "guard of Laplace vectors": "randomness._discrete_laplace.GUARD",
+    "cipher of many normals": "randomness._many.Cipher",
+    "many normals": "randomness._source.many_normals",
+    "reader of a command": "cli._readers.read_records",
+    "giving memory back": "cli._memory.give_back_early",
+    "keeping what is compiled": "cli._compiled.keep_compiled",
+    "size of what is kept": "cli._compiled._MOST_BYTES",
+    "version of what is kept": "cli._compiled.__version__",
+    "noise of an answer": "mechanisms._search_sites.NoiseOfSites.noisy",
+    "a mean's records": "statistics.FrechetMean.prepare",
+    "a mask": "federated._secure_sum._mask",
+}
+
+
+def _place(path: str) -> tuple[Any, str]:
+    """The owner of a name, and the name."""
+    *parts, name = path.split(".")
+    owner, package = importlib.import_module("riemdp"), "riemdp"
+    for part in parts:
+        package = f"{package}.{part}"
+        try:
+            owner = importlib.import_module(package)
+        except ModuleNotFoundError:
+            owner = getattr(owner, part)
+    return owner, name
+
+
+def original(what: str) -> Any:
+    """What stands at a place of `_PLACES` now."""
+    return getattr(*_place(_PLACES[what]))
+
+
+def plant(patch: pytest.MonkeyPatch, what: str, new: Any) -> None:
+    """Something else at a place of `_PLACES`, for the time of a patch."""
+    patch.setattr(*_place(_PLACES[what]), new, raising=what != "opening of a lock")
+
+
+def _names(table: dict[str, str]) -> SimpleNamespace:
+    """Names of modules; `_name` is called `name` here, and `one:other` is called `other`."""
+    found = {}
+    for module, names in table.items():
+        for name in names.split():
+            own, _, other = name.partition(":")
+            found[other or own.lstrip("_")] = getattr(*_place(f"{module}.{own}"))
+    return SimpleNamespace(**found)
+
+
+# many runs of an optimiser at once, charged to nobody
+replicate = functools.partial(_minimize.replicate, ledger=Unbounded())
+# the noisy gradient of a step: what it is made from, classes to subclass, and steps by hand
+Gradients = _names(
+    {
+        "optimizers._noisy_gradient": "NoisyGradient Batches PrivateDraws Query exact_sum scale_of"
+        " _guarantee",
+        "optimizers._adaptive_clip": "AdaptingGradient AdaptiveClip ClipRange",
+        "optimizers._account": "Account",
+        "optimizers._calibrated": "allocation",
+        "optimizers._checks": "check_initial",
+        "optimizers._checkpoint": "ledger_token",
+        "optimizers._kernels": "AffineInvariantMean Generic choose_kernel expm_symmetric"
+        " gradient_function _MANY _WORTH",
+        "optimizers._people": "People Grouped each_record",
+        "optimizers._batches": "poisson_batches",
+        "optimizers._clipped_sum": "clipped_sum sum_sensitivity",
+        "optimizers._variance_reduced": "difference_clip",
+        "optimizers._steps": "Anchor Block Carry Row Span run_steps TRACES",
+    }
+)
+# keys of sites, and what they send of a sum
+Masks = _names(
+    {
+        "federated._secure_sum": "Keys Member Question Roster Words masked total is_words"
+        " new_key_file public_key forget",
+        "mechanisms._shared_sum": "SharedSum",
+    }
+)
+# what a site does with a message
+Sites = _names(
+    {
+        "federated._shared": "Belonging context_of masked_sum moved plan_shared",
+        "federated._agent": "admit_own admit_current answer_sum is_outside keys_of next_key",
+        "federated._search_site": "answer_question next_search_key check_search own_size",
+        "federated._site": "Part",
+        "federated._accounting": "_calibrate",
+    }
+)
+# what a server does with the answers, and the files that it leaves
+Servers = _names(
+    {
+        "federated._drive": "Timing drive enrol make_coordinator",
+        "federated._told": "told_result write_result",
+        "federated._search_drive": "Transcript TransportedSites drive_search told_release"
+        " write_release",
+    }
+)
+
+
+@functools.cache
+def over_flower() -> SimpleNamespace:
+    """Messages and transports of the extra `federated`."""
+    return _names(
+        {
+            "federated.flower._messages": "fact hello pack pack_words unpack",
+            "federated.flower._server": "GridTransport SumTransport _agreed search",
+            "federated.flower._host": "prefix",
+            "federated.flower._simulate": "_end _PROJECT _run",
+        }
+    )
+
+
+# a search for a ball: its plan, and who answers its questions
+Searches = _names(
+    {
+        "mechanisms._search_plan": "GaussianNoise PureNoise plan_search plan_short_search"
+        " share_of_short_search",
+        "mechanisms._ball_search": "run_search run_short_search",
+        "mechanisms._budgeted": "BudgetedNoise",
+        "mechanisms._search_records": "SearchRecords",
+        "mechanisms._search_people": "SearchPeople",
+        "mechanisms._streamed_search": "StreamedRecords",
+        "mechanisms._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
+        "federated._search": "Terms SearchParty SumsOverSites InProcess in_process",
+        "federated._ball": "MeanOverSites _Given",
+    }
+)
+# mechanisms of sums that estimators are made of, and how a person's records are folded
+Sums = _names(
+    {
+        "mechanisms._class_means": "TangentClassMeans AdaptiveClassMeans",
+        "mechanisms._discriminant": "TangentDiscriminant AdaptiveDiscriminant LabelledSums",
+        "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
+        "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
+        "statistics._membership": "Membership",
+        "statistics._excess": "GroupedRecords",
+        "statistics._people": "people",
+    }
+)
+# what a private mean is made of, from public numbers
+Means = _names(
+    {
+        "mechanisms._for_mean": "MeanFacts",
+        "mechanisms._counted": "Counted CountPlan plan_count LEAST MOST",
+        "mechanisms._common": "admitted _admit _ball _bures_wasserstein_exp",
+        "mechanisms._error_law": "keeps_near moved_in riemannian_laplace_law"
+        " riemannian_laplace_bound",
+        "mechanisms._shrinking": "never_worse_shrunk shortened",
+        "releases._choices": "build try_build",
+        "releases._typical": "typical_error",
+        "estimators._mdm": "half_budget",
+        "estimators._shared": "required",
+        "optimizers._eigenvector": "choose_method",
+        "releases._population": "mean_with_dispersion",
+        "releases._median": "records_needed step_sizes",
+        "releases._plan": "_remembered:remembered_plan",
+        "releases._remembered": "_query _counted _chosen counted_mechanism",
+        "statistics._hessian": "mean_hessian",
+        "sampling._far": "View",
+        "sampling._laplace": "draw truncation",
+    }
+)
+# noise of whole numbers, and the samplers of its laws
+Noise = _names(
+    {
+        "mechanisms._lattice": "added added_laplace grid_of on_grid noise_of_integer"
+        " laplace_of_integer _sum:sum_of",
+        "randomness._rounded": "GUARD REACH scale_up strips _gap _rounded _words _exactly_below"
+        " _exactly_rounded",
+        "randomness._discrete": "keeping _below",
+        "randomness._discrete_laplace": "MOST_DIMENSIONS heads laplace_vector two_sided"
+        " uniform_below _kept _limit",
+        "randomness._many": "many_normals _PAIRS",
+        "randomness._source": "_ROUNDS",
+    }
+)
+# how records, labels and files come in
+Doors = _names(
+    {
+        "domains._door": "NO_CLASS admit_in_parts admit_labels",
+        "domains._labels": "admit_people public_classes",
+        "domains._clamp": "clamp slack",
+        "domains._mapped": "MappedFile",
+        "domains._sources": "Held AbstractReader spread_out watched",
+        "domains._stream": "Stream source_of",
+        "_errors": "check_float64",
+        "_files": "locked staged write_text _held",
+        "_parallel": "in_turn _turns _here",
+    }
+)
+# how the command line reads and shows, and how attacks are judged
+Commands = _names(
+    {
+        "cli._app": "app",
+        "cli._exits": "InputProblem",
+        "cli._readers": "Reading read_records",
+        "cli._groups": "read_groups",
+        "cli._spaces": "space_for centre_for",
+        "cli._show": "as_text",
+        "report._words": "number percent rounded_up",
+        "report._language": "language_of patterns",
+        "cli._demo": "DELTA STATEMENT run_demo _search_share",
+        "cli._compiled": "SWITCH _SETTINGS keep_compiled",
+        "_html": "facts grid:html_grid of_lines",
+    }
+)
+Accounts = _names(
+    {
+        "audit._attacks": "assess",
+        "audit._one_run": "assess_guesses p_value",
+        "privacy._costliest": "covers",
+        "privacy._permit": "Permit",
+        "privacy._filter": "pure_cost gaussian_cost _delta _orders _whole_delta _ROOM"
+        " _GAUSSIAN_SHARE _GAUSSIAN_RESERVE _RENYI_SHARE _RENYI_RESERVE",
+        "privacy.accounting.fourier": "_Plan _compose",
+        "privacy.accounting.allocation": "_Below _grid",
+        "privacy.accounting.gaussian": "_solve",
+    }
+)
