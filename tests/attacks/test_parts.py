@@ -86,8 +86,6 @@ def test_no_record_at_all_is_no_event(tmp_path):
 def test_private_weights_of_a_sample_are_no_event(tmp_path, monkeypatch):
     """Where all records of a sample had weight 0, a warning told so: one record decides that."""
     plant(monkeypatch, "rows of a part", 256)
-    plant(monkeypatch, "records of a sample", 200)
-    plant(monkeypatch, "records that are few", 64)
     weights = np.ones(1000)
     for size in (64, 200):
         for start, stop in Doors.spread_out(1000, size):

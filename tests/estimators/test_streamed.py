@@ -26,8 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:about", "ignore::riemdp.RiemdpWa
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     plant(monkeypatch, "rows of a part", 128)
-    plant(monkeypatch, "records of a sample", 100)
-    plant(monkeypatch, "records that are few", 32)
 
 
 @functools.cache

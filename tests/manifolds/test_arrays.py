@@ -16,7 +16,7 @@ import pytest
 
 import riemdp
 from riemdp import InvalidArgument
-from riemdp._trees import map_leaves, leaves
+from riemdp._trees import leaves, map_leaves
 
 from .cases import Case, over_cases
 

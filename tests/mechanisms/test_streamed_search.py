@@ -18,8 +18,6 @@ N = 2000
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     plant(monkeypatch, "rows of a part", 256)
-    plant(monkeypatch, "records of a sample", 200)
-    plant(monkeypatch, "records that are few", 64)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import pytest
 import riemdp
 from riemdp import Ball, InvalidArgument, private_frechet_mean
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, charge, gaussian, pure
-from tests.seam import Gradients
 
 NAMES = [f"S{i:02}" for i in range(9)]
 
