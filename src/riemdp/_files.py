@@ -163,8 +163,7 @@ def locked(path: Path) -> Iterator[Lock]:
     deleted. Each is taken again until the file that was locked is the one that has the name.
 
     Raises:
-        RiemdpError: The lock would wait for this very thread, which holds it or waits for it; or
-            `path` or the file beside it is no file, or the latter a link.
+        RiemdpError: It would wait for this very thread; or a file is none, or a link.
         OSError: A file cannot be opened.
     """
     beside = path.with_name(path.name + ".lock")
@@ -173,7 +172,7 @@ def locked(path: Path) -> Iterator[Lock]:
         with _named({str(beside): path}):
             if beside.is_symlink():  # it may lead to any file, `path` itself among them
                 raise RiemdpError(f"{beside} is a symbolic link, which locks nothing; delete it")
-            check_is_file(beside, f"{path.name} is locked by it")
+            check_is_file(beside)
             handle = _taken(beside, "a+b", stack)
             while not is_same(handle, beside):
                 handle = _taken(beside, "a+b", stack)
@@ -181,10 +180,16 @@ def locked(path: Path) -> Iterator[Lock]:
         yield lock
 
 
-def check_is_file(path: Path, why: str = "a file is read and written here") -> None:
+def check_is_file(path: Path) -> None:
     """Raise where a folder, or a pipe that would be waited for, has this name."""
     if path.exists() and not path.is_file():
-        raise RiemdpError(f"{path} is a folder, a pipe or a device ({why}); remove or rename it")
+        raise RiemdpError(f"{path} is a folder, a pipe or a device; remove or rename it")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """What a file holds."""
+    check_is_file(Path(path))
+    return Path(path).read_text(encoding="utf-8")
 
 
 def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:

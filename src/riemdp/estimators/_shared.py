@@ -58,9 +58,7 @@ class Spending:
         return spent[0].compose(*spent[1:])
 
     def __getstate__(self) -> Any:
-        """Pickled while a ledger is open, it carries a mark: another process that fits it would not
-        charge that ledger.
-        """
+        """Marked while a ledger is open: another process that fits it would not charge that."""
         return _elsewhere.marked(super().__getstate__())  # type: ignore[misc]
 
     def __setstate__(self, state: Any) -> None:
@@ -72,8 +70,7 @@ class Spending:
         """
         warn_of_groups(type(self).__name__)
         made = super().__sklearn_clone__()  # type: ignore[misc]
-        if _elsewhere.MARK in self.__dict__:
-            made.__dict__[_elsewhere.MARK] = self.__dict__[_elsewhere.MARK]
+        _elsewhere.passed_on(self, [made])
         return made
 
     def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:

@@ -38,17 +38,6 @@ class Account:
         """The guarantee of some answers, for what the run protects."""
         return guarantee.for_people() if self.of_people else guarantee
 
-    def continues(self, run: str) -> bool:
-        """Go on with the charges of a run that was broken off, by their id; False where its ledger,
-        or its part of one, has not taken them.
-        """
-        if isinstance(self.ledger, Ledger):
-            with self.ledger._synchronised():
-                if run not in self.ledger._state.ids:
-                    return False
-        self.id = run
-        return True
-
     def check(self, planned: Guarantee) -> None:
         """Raise `BudgetExceeded`, changing nothing, if the whole run cannot be paid for."""
         if self.permit is None:

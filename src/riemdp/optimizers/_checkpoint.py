@@ -20,8 +20,10 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid
 from .._files import check_is_file, staged
 from ..manifolds._base import Point
+from ..privacy import Ledger
 from ..problems._problem import Problem
 from ..randomness import NoiseSource, noise_source
+from ._account import Account
 
 
 class Checkpoint:
@@ -80,6 +82,18 @@ class Checkpoint:
             ) from error
         self._write(self._state)
         return dict(self._state)
+
+    def goes_on(self, account: Account) -> bool:
+        """Let an account go on with the run's charges. False where its ledger, or its part of one,
+        has not taken them: what follows is then known by the account's own.
+        """
+        if isinstance(account.ledger, Ledger):
+            with account.ledger._synchronised():
+                if self.charge not in account.ledger._state.ids:
+                    self.charge = account.id
+                    return False
+        account.id = self.charge
+        return True
 
     def intend(self, **drawn: int) -> None:
         """Record that noise up to these counts is about to be drawn; what was saved before stays

@@ -257,8 +257,7 @@ class _Driver:
             spent = self._charged()
             # A ledger that does not hold the run's charges, such as a new one in memory after a
             # crash, is charged now for what has been drawn.
-            unpaid = any(spent) and not context.account.continues(self.checkpoint.charge)
-            self.checkpoint.charge = context.account.id
+            unpaid = not self.checkpoint.goes_on(context.account) and any(spent)
         planned = run.guarantee(run.charged())
         if unpaid or not any(spent):  # else the run has its place in the ledger's budget
             context.account.check(planned)

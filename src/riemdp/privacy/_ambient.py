@@ -17,12 +17,12 @@ class Block:
 
     def __init__(self, ledger: object):
         self.ledger, self.over = ledger, False
-        self._opener = _elsewhere.opened(self)
+        _elsewhere.opened(self)
 
     def end(self) -> None:
         """It is over for whoever keeps it."""
         self.over = True
-        _elsewhere.closed(self, self._opener)
+        _elsewhere.closed(self)
 
 
 _entered: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
@@ -40,20 +40,16 @@ def enter(ledger: object) -> None:
 
 
 def leave(ledger: object) -> None:
-    """The innermost `with` block of this ledger ends: one of this context, or else the one that
-    was entered in another one (a thread, a task).
-
-    Raises:
-        RiemdpError: There are several in other contexts; none of them ends.
+    """The innermost `with` block of this ledger ends: one of this context, or else the only one
+    that was entered in another (a thread, a task).
     """
     entered = _entered.get()
     own = [each for each in entered if each.ledger is ledger and not each.over]
     found = own or [each for each in _blocks if each.ledger is ledger]
-    if len(found) > max(1, len(own)):
+    if not own and len(found) > 1:
         raise RiemdpError(
-            f"this ledger is open in {len(found)} `with` blocks of other threads or tasks, and it"
-            " is not known which of them is to end: leave a block where it was entered. None has"
-            " ended"
+            "leave a block where it was entered: several other threads or tasks are in `with`"
+            " blocks of this ledger, and which is meant is not known. None has ended"
         )
     for block in found[-1:]:
         _entered.set(tuple(each for each in entered if each is not block))

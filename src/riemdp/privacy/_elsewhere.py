@@ -39,13 +39,13 @@ class _Process:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # a handler of a signal may open a ledger, too
-        self.pid, self.token = 0, ""
+        self.token = secrets.token_hex(16)  # a random name of this process
         # Blocks entered and not left, in any thread, and the session's. One that an interrupt kept
         # from being entered is nobody's, and vanishes from here.
         self.open: weakref.WeakSet[object] = weakref.WeakSet()
-        self.place: Path | None = None  # see `_place_of`: it stays what it was at first
+        self.place = Path()  # see `_place_of`: it stays what it was at first
         self.shown: IO[bytes] | None = None  # that file, whose lock says that a ledger is open
-        self.forked_beside: set[str] = set()  # the places of whom this is a forked child of
+        self.forked_beside: set[Path] = set()  # the places of whom this is a forked child of
 
 
 _own = _Process()
@@ -53,109 +53,77 @@ if hasattr(os, "register_at_fork"):
 
     def _in_child() -> None:
         _own.lock = threading.RLock()  # a thread may have held it at the fork
+        _own.token = secrets.token_hex(16)
         if _own.open:
-            _own.forked_beside = {*_own.forked_beside, str(_own.place)}
+            _own.forked_beside = {*_own.forked_beside, _own.place}
         _own.open, _own.shown = weakref.WeakSet(), None
         _note_self()
 
     os.register_at_fork(after_in_child=_in_child)
 
 
-def token() -> str:
-    """A random name of this process; a forked child makes one of its own."""
-    with _own.lock:
-        if _own.pid != os.getpid():
-            _own.pid, _own.token = os.getpid(), f"{os.getpid()}-{secrets.token_hex(16)}"
-        return _own.token
-
-
-token()  # made at import
-
-
 # ------------------------------------------------------------------ said by who opens a ledger
-def opened(block: object) -> int:
+def opened(block: object) -> None:
     """A ledger is open in this process, in one place more, for as long as `block` lives or until it
-    is closed. Returns what `closed` is given.
-
-    It is said before it is counted: an interrupt in between lets no worker release.
-
-    Raises:
-        RiemdpError: The file that says it cannot be made; nothing is open then.
+    is closed. It is said before it is counted: an interrupt in between lets no worker release.
     """
     with _own.lock:
         if _own.shown is None:
             _own.shown = _held()
         _own.open.add(block)
-        return os.getpid()
 
 
-def closed(block: object, opener: int) -> None:
-    """A ledger is open in one place less; it stays open in the process that opened it, where that
-    is another one, of which this one is a forked copy.
-    """
+def closed(block: object) -> None:
+    """A ledger is open in one place less; one that was opened before a fork is the parent's."""
     with _own.lock:
-        if opener != os.getpid():
+        if block not in _own.open:
             return
         _own.open.discard(block)
-        shown, place = _own.shown, _own.place
-        if _own.open or shown is None or place is None:
+        if not _own.open and _own.shown is not None:
+            let_go(_own.shown, _own.place)
+            _own.shown = None
+
+
+def keep_telling() -> None:
+    """Before a charge: make the file that tells workers anew where it was deleted, and warn."""
+    with _own.lock:
+        if _own.shown is None or is_same(_own.shown, _own.place):
             return
-        _own.shown, kept = None, is_same(shown, place)
-        let_go(shown, place)
-    if not kept:
-        _warn_of_lost()
+        _own.shown = _held()
+    warnings.warn(
+        f"{_own.place}, which tells worker processes of an open ledger, was deleted. What they"
+        " released meanwhile without ledger=... was charged to nothing: add it by hand. Keep"
+        " programs that clean up from that folder, or set TMPDIR to another one",
+        RiemdpWarning,
+        stacklevel=3,
+    )
 
 
 def _held() -> IO[bytes]:
-    """The file by which workers see that a ledger is open, made and locked."""
     try:
-        if _own.place is None:
-            raise FileNotFoundError("there is no folder for temporary files")
         return hold(_own.place)
     except OSError as error:
         raise RiemdpError(
             "no ledger can be opened for a block or a session: the file that tells worker processes"
-            f" of it cannot be made ({error}). Set TMPDIR to a folder with room that may be written"
-            " to and start Python again, or give ledger=... to every release. Nothing was released"
-            " or charged"
+            f" of it cannot be made ({error}). Set TMPDIR to a folder that may be written to and"
+            " start Python again, or give ledger=... to each release. Nothing was charged"
         ) from error
 
 
-def keep_telling() -> None:
-    """To be called before a charge: see that the file which tells workers is there still."""
-    with _own.lock:
-        if _own.shown is None or _own.place is None or is_same(_own.shown, _own.place):
-            return
-        _own.shown = _held()
-    _warn_of_lost()
-
-
-def _warn_of_lost() -> None:
-    warnings.warn(
-        f"the file {_own.place}, which tells worker processes that a ledger is open, was deleted"
-        " while one was. What worker processes released meanwhile without ledger=... was charged"
-        " to nothing: add it by hand. Keep programs that clean up from that folder, or set TMPDIR"
-        " to another one before Python starts",
-        RiemdpWarning,
-        stacklevel=2,
-    )
-
-
-def _place_of(pid: int) -> Path | None:
+def _place_of(pid: int) -> Path:
     """The file that a process holds while it has a ledger open. The operating system lets go of it
     where the process is killed.
 
     Its name is made of the random key that every process of multiprocessing has from the one that
-    started it: who is no relative cannot guess it, and so cannot be there first. None where there
-    is no folder for such files.
+    started it: who is no relative cannot guess it, and so cannot be there first.
     """
     try:
         folder = tempfile.gettempdir()
     except OSError:
-        return None
+        folder = os.devnull  # nothing can be made there, or looked at
     key = bytes(multiprocessing.current_process().authkey)
     name = hashlib.sha256(b"riemdp %d " % pid + key).hexdigest()[:32]
-    return Path(folder) / f"riemdp-open-ledger-{name}.lock"
+    return Path(folder, f"riemdp-open-ledger-{name}.lock")
 
 
 def _settings() -> dict[str, Any]:
@@ -165,21 +133,19 @@ def _settings() -> dict[str, Any]:
     return getattr(multiprocessing.current_process(), "_config", {})
 
 
-def _above() -> set[str]:
+def _above() -> set[Path]:
     """The places of the processes that this one comes from, as far as it knows."""
     parent = multiprocessing.parent_process()
-    if parent is None:
+    if parent is None or parent.pid is None:
         return _own.forked_beside
-    known = {*_own.forked_beside, *_settings().get(_HANDED_DOWN, ())} - {str(_own.place)}
-    above = None if parent.pid is None else _place_of(parent.pid)
-    return known if above is None else {*known, str(above)}
+    handed = {*_own.forked_beside, *_settings().get(_HANDED_DOWN, ())} - {_own.place}
+    return {*handed, _place_of(parent.pid)}
 
 
 def _note_self(_: object = None) -> None:
     """Whatever this process starts looks at it, and at whom it comes from."""
     _own.place = _place_of(os.getpid())
-    own = () if _own.place is None else (str(_own.place),)
-    _settings()[_HANDED_DOWN] = (*_above(), *own)
+    _settings()[_HANDED_DOWN] = (*_above(), _own.place)
 
 
 _note_self()
@@ -191,14 +157,14 @@ def marked(state: dict[str, Any]) -> dict[str, Any]:
     """The state of an object that is pickled now: with the mark that it had, else with this
     process's while a ledger is open in it. So what comes back has no other mark.
     """
-    return {MARK: token(), **state} if _own.open else dict(state)
+    return {MARK: _own.token, **state} if _own.open else dict(state)
 
 
 def received(state: dict[str, Any]) -> dict[str, Any]:
     """The state of an object that was pickled, or copied: what never left this process has no mark
     of it.
     """
-    return {key: value for key, value in state.items() if key != MARK or value != token()}
+    return {key: value for key, value in state.items() if key != MARK or value != _own.token}
 
 
 def passed_on(of: Any, to: Iterable[Any]) -> None:
@@ -208,17 +174,12 @@ def passed_on(of: Any, to: Iterable[Any]) -> None:
             one.__dict__[MARK] = of.__dict__[MARK]
 
 
-def is_from_elsewhere(state: dict[str, Any]) -> bool:
-    """Whether it was pickled in another process, while a ledger was open there."""
-    return state.get(MARK) not in (None, token())
-
-
 # ------------------------------------------------------------------ asked before a charge
 def refuse_sent(what: object, name: str) -> None:
     """Raise for a thing that was pickled beside a ledger of another process; to be called where no
     ledger is open here.
     """
-    if is_from_elsewhere(getattr(what, "__dict__", {})):
+    if getattr(what, "__dict__", {}).get(MARK) not in (None, _own.token):
         raise InvalidArgument(
             f"{name} was pickled while a ledger was open in another process, and none is open"
             " here: a worker process would not charge the ledger of the process that sent it."
@@ -237,15 +198,14 @@ def refuse_unseen() -> None:
             " closed, or gets one of its own. Nothing was released or charged"
         )
     above, depth = _above(), len(getattr(multiprocessing.current_process(), "_identity", ()))
-    if len(above) < depth:  # one in between was started, or started this one, without riemdp
+    if len(above) < depth:
         raise InvalidArgument(
-            "argument `ledger` is not given, and this worker process cannot see whether all"
-            f" {depth} processes that it comes from have a ledger open: one of them started"
-            " workers before it imported riemdp, or there is no folder for temporary files. Import"
-            " riemdp there before workers are started, and set TMPDIR where there is no such"
-            f" folder. {REMEDY}. Nothing was released or charged"
+            f"argument `ledger` is not given, and this worker cannot see whether all {depth}"
+            " processes that it comes from have a ledger open: one of them started it, or a worker"
+            f" in between, before it imported riemdp; import it first. {REMEDY}. Nothing was"
+            " released or charged"
         )
-    if any(is_held(Path(place)) for place in above):
+    if any(is_held(place) for place in above):
         raise InvalidArgument(
             "argument `ledger` is not given, and a process that this worker process comes from has"
             " a ledger open, which this process does not see: the release would be charged to"

@@ -18,12 +18,12 @@ from .._errors import (
     counted,
     invalid,
 )
-from .._files import Lock, locked, write_new_text
+from .._files import Lock, locked, read_text, write_new_text
 from . import _ambient, _elsewhere, _filter
 from ._budget import Budget
 from ._costliest import covers
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._ledger_state import State, comparable, from_json, remedy, text_in, to_json
+from ._ledger_state import State, comparable, from_json, remedy, to_json
 from ._permit import Permit, Receipt, new_id
 from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
@@ -487,14 +487,14 @@ class Ledger:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
         """The ledger in a file; it does not follow the file (`Ledger.open` does)."""
-        return Ledger.from_json(text_in(path))
+        return Ledger.from_json(read_text(path))
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Ledger:
         """The ledger of an existing file, with the file's own budget; further charges are written
         to the file.
         """
-        return Ledger(from_json(text_in(path))[0], path=path)
+        return Ledger(from_json(read_text(path))[0], path=path)
 
     def _read(self) -> None:
         assert self._path is not None
@@ -503,7 +503,7 @@ class Ledger:
                 f"argument `path`: the ledger {self._path} has more than one name (a hard link)."
                 " Each name could spend the whole budget; keep one and delete the others"
             )
-        budget, self._state, self._register = from_json(text_in(self._path))
+        budget, self._state, self._register = from_json(read_text(self._path))
         if budget != self._budget:
             raise InvalidArgument(
                 f"argument `budget` = {self._budget} differs from the budget {budget} of the ledger"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, RiemdpError, invalid
-from .._files import check_is_file
+from .._errors import InvalidArgument, invalid
 from . import _filter
 from ._budget import Budget
 from ._costliest import covers, worst_of
@@ -233,15 +231,9 @@ def _read(told: dict[str, Any], version: int) -> State:
 def is_ledger(path: Path) -> bool:
     """Whether a file holds a ledger."""
     try:
-        return json.loads(text_in(path))["format"] == _FORMAT
-    except (RiemdpError, OSError, ValueError, KeyError, TypeError):
+        return path.is_file() and json.loads(path.read_text("utf-8"))["format"] == _FORMAT
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def text_in(path: str | os.PathLike[str]) -> str:
-    """What a file holds; refuses a pipe, which would be waited for."""
-    check_is_file(Path(path))
-    return Path(path).read_text(encoding="utf-8")
 
 
 def from_json(text: str) -> tuple[Budget, State, tuple[Entry, ...]]:
