@@ -12,14 +12,16 @@ from pathlib import Path
 
 from flwr.serverapp import ServerApp
 
-from riemdp.federated._drive import Timing, _collect, _wait_for, make_coordinator
-from riemdp.federated.flower._messages import TRAIN, fact, pack, unpack
+from riemdp.federated import flower
+from riemdp.federated._drive import _collect, _wait_for, make_coordinator
+from riemdp.federated.flower._messages import fact, pack, unpack
 from riemdp.federated.flower._server import GridTransport, _message
 from riemdp.randomness import noise_source
 
 from .client import AGENTS, make_setup
 
-TIMING = Timing(timeout=120.0, grace=60.0, poll=0.1, patience=120.0)
+TIMING = flower.Timing(timeout=120.0, grace=60.0, poll=0.1, patience=120.0)
+TRAIN = "train"  # the kind of message that asks for an answer
 app = ServerApp()
 
 

@@ -19,9 +19,10 @@ from flwr.serverapp import ServerApp
 
 from riemdp.federated import SearchAgreement, flower
 from riemdp.federated._search_agreement import read_agreement
-from riemdp.federated.flower._messages import HELLO, TRAIN, fact, pack, question
+from riemdp.federated.flower._messages import fact, pack, question
 
 PATIENCE = 300.0
+HELLO, TRAIN = "query.hello", "train"  # the kinds of messages
 honest = flower.server_app(
     timing=lambda config: flower.Timing(
         timeout=float(config["timeout"]),
