@@ -17,7 +17,8 @@ from jaxtyping import Array
 
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point, RecordsLike, operation
+from ..manifolds._base import Point, RecordsLike
+from ..manifolds._operation import operation
 from ..manifolds._spd import SINGULAR, AbstractSPD
 from ._door import LOOSE, admit_records, in_stretches
 
