@@ -633,7 +633,7 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 def test_the_table_of_packages_is_read():
     order = packages_in_order()
     assert order[:5] == ["_errors", "_files", "_namespace", "_decompositions", "_linalg"]
-    assert order[8:11] == ["_html", "plots", "manifolds"]
+    assert order[7:10] == ["_html", "plots", "manifolds"]
     assert order[-2:] == ["cli", "__main__"]
     assert (
         order.index("privacy")

@@ -127,6 +127,7 @@ def needless_late_imports(files) -> list[str]:
         if place.split("/")[0] not in LAZY_PACKAGES
         and place.split(":")[0] not in LAZY_FILES
         and name.split(".")[0] not in LATE
+        and "_on_jax" not in name  # what imports JAX
     ]
 
 

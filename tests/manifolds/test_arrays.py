@@ -1,5 +1,5 @@
-"""One formula for any array: which library a result comes from, and that the result of a record does
-not depend on what lies beside it.
+"""One formula for any array: which library a result comes from, and that the result of a record
+does not depend on what lies beside it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ def test_draws_of_a_generator_a_seed_and_a_key(case: Case) -> None:
     key = jax.random.key(3)
     of_key = m.random_point(key, (4,))
     assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(of_key))
-    assert np.all(m.belongs(by_seed)) and np.all(m.belongs(of_key))
+    assert np.all(m.belongs(by_seed))
+    assert np.all(m.belongs(of_key))
     for rng in (3, np.random.default_rng(3), key):
         v = m.tangent_normal(rng, by_seed, 0.3, (2,))
         assert all(isinstance(x, jax.Array) == (rng is key) for x in leaves(v))

@@ -75,7 +75,7 @@ def _converted(name: str, x: Any, trailing: tuple[int, ...], owner: object, what
 
             array = jnp.asarray(x)
         elif is_jax(x) or (not isinstance(x, np.ndarray) and hasattr(x, "__array_namespace__")):
-            array = x
+            array: Any = x
         else:
             array = np.asarray(x)
             if array.dtype.kind in "OSUT" and not isinstance(x, np.ndarray):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from .._errors import real
-from .._namespace import is_jax, is_traced, namespace
-from .._programs import compiled
-from .._trees import leaves, map_leaves
+from .._namespace import is_jax, namespace
+from .._trees import leaves
 from ._arrays import coerce_array, draws_from, standard_normals
+from ._operation import drawn_normal, drawn_point, operation
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Bool, Float, PyTree
@@ -36,48 +36,6 @@ if TYPE_CHECKING:
 else:
     Point = Tangent = RecordsLike = Any
 EPS = 2.0**-52  # distance from 1 to the next float64
-
-
-@compiled(0, 1)
-def _named(manifold: AbstractManifold, name: str, *arguments: Any) -> Any:
-    return getattr(manifold, name)(*arguments)
-
-
-def operation(manifold: AbstractManifold, name: str, *arguments: Any) -> Any:
-    """What the method of this name gives: at once, in arrays of their own, where no argument is a
-    JAX array, else by one compiled program for each manifold, name and shape.
-    """
-    with np.errstate(all="ignore"):
-        result = _named(manifold, name, *arguments)
-    if any(is_jax(x) for x in leaves(arguments)):
-        return result
-    return map_leaves(lambda x: _own(x, arguments), result)
-
-
-def _own(x: Any, arguments: tuple[Any, ...]) -> Any:
-    """A result for NumPy arrays: no view, and none of the arguments; without axes a number, as
-    NumPy's own. JAX's become NumPy's, where a formula knows no other arrays.
-    """
-    if is_jax(x) and not is_traced(x):
-        x = np.asarray(x)
-    if not isinstance(x, np.ndarray):
-        return x
-    if x.base is not None or any(x is one for one in leaves(arguments)):
-        x = np.array(x)
-    return x if x.ndim else x[()]
-
-
-@compiled(0, 2)
-def _random_point(manifold: AbstractManifold, rng: Any, shape: tuple[int, ...]) -> Any:
-    return manifold._random_point(rng, shape)
-
-
-@compiled(0, 4)
-def _tangent_normal(
-    manifold: AbstractManifold, rng: Any, p: Point, sigma: float, shape: tuple[int, ...]
-) -> Any:
-    z = standard_normals(rng, (*shape, *manifold._batch_shape(p), manifold.noise_size))
-    return manifold._tangent_from_normals(p, sigma * z)
 
 
 class AbstractManifold(ABC):
@@ -544,8 +502,7 @@ class AbstractManifold(ABC):
         Returns:
             Points (*shape, *manifold.shape).
         """
-        with np.errstate(all="ignore"):
-            return _random_point(self, draws_from("rng", rng), tuple(shape))
+        return drawn_point(self, draws_from("rng", rng), tuple(shape))
 
     def tangent_normal(
         self, rng: Any, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()
@@ -565,8 +522,7 @@ class AbstractManifold(ABC):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        with np.errstate(all="ignore"):
-            return _tangent_normal(self, draws_from("rng", rng), base, sigma, tuple(shape))
+        return drawn_normal(self, draws_from("rng", rng), base, sigma, tuple(shape))
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.
@@ -645,8 +601,3 @@ def held(value: Any) -> Any:
     array = np.array(value)
     array.setflags(write=False)
     return array
-
-
-def size(shape: tuple[int, ...]) -> int:
-    """Number of entries of an array of this shape."""
-    return math.prod(shape)

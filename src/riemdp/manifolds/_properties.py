@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -420,39 +419,11 @@ def volume_density(m: Manifold, s: Sample) -> float:
     return worst(np.asarray(m.log_volume_density(s.p, s.v)) - expected, near_zero)
 
 
-# Derivatives and batches below are compiled once and run a few times: compiling quickly is what
-# counts.
-_QUICK_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-
-
-@functools.cache
-def _on_jax(f: Callable[..., Any], *static: int) -> Callable[..., Any]:
-    """f of JAX arrays, compiled."""
-    import jax
-
-    program = jax.jit(f, static_argnums=static, compiler_options=_QUICK_COMPILE)
-
-    def call(*arguments: Any) -> Any:
-        return program(*(x if i in static else _for_jax(x) for i, x in enumerate(arguments)))
-
-    return call
-
-
-def _for_jax(x: Any) -> Any:
-    import jax
-
-    return jax.tree.map(jax.numpy.asarray, x)
-
-
-def _squared_dist_gradients(m: Manifold, p: Point, q: Point) -> tuple[Any, Any]:
-    import jax
-
-    return jax.grad(lambda x, y: m._squared_dist(x, y).sum(), argnums=(0, 1))(p, q)
-
-
 @_property(1e-8, "the gradient of squared_dist(., q) is -2 log(p, q), and finite and 0 at p = q")
 def gradient_of_squared_dist(m: Manifold, s: Sample) -> float:
-    gradients = _on_jax(_squared_dist_gradients, 0)
+    from ._check_on_jax import compiled, squared_dist_gradients
+
+    gradients = compiled(squared_dist_gradients, 0)
     at_p, at_q = gradients(m, s.p, s.q)
     d = np.asarray(m.dist(s.p, s.q))
     zero = [m.norm(s.p, m.egrad_to_rgrad(s.p, g)) for g in gradients(m, s.p, s.p)]
@@ -467,36 +438,16 @@ def gradient_of_squared_dist(m: Manifold, s: Sample) -> float:
     )
 
 
-def _derivatives(
-    m: Manifold, arguments: dict[str, tuple[Any, ...]], u: Tangent
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of each formula: all gradients of the sum of its entries; of exp and log also the derivative
-    along u.
-    """
-    import jax
-
-    reverse: dict[str, Any] = {}
-    forward: dict[str, Any] = {}
-    for operation, at in arguments.items():
-        f = getattr(m, operation)
-        try:
-            out, pull = jax.vjp(f, *at)
-        except NotImplementedError:
-            continue
-        reverse[operation] = pull(jax.tree.map(jax.numpy.ones_like, out))
-        if operation in ("_exp", "_log"):
-            forward[operation] = jax.jvp(f, at, (jax.tree.map(jax.numpy.zeros_like, at[0]), u))[1]
-    return reverse, forward
-
-
 @_property(
     1e-9,
     "derivatives of exp, log, transport, norm, dist, volume density are finite at p = q and v = 0,"
     " and right",
 )
 def derivatives_at_zero(m: Manifold, s: Sample) -> float:
+    from ._check_on_jax import compiled, derivatives
+
     zero = map_leaves(lambda x: np.zeros_like(np.asarray(x)), s.v)
-    reverse, forward = _on_jax(_derivatives, 0)(
+    reverse, forward = compiled(derivatives, 0)(
         m,
         {
             "_exp": (s.p, zero),
@@ -610,6 +561,8 @@ def batching(m: Manifold, s: Sample) -> float:
 
 @_property(1e-9, "formulas of NumPy arrays and compiled ones of JAX arrays agree")
 def compiling(m: Manifold, s: Sample) -> float:
+    from ._check_on_jax import compiled
+
     names = ("_exp", "_log", "_transport", "_tangent_from_normals")
     inputs = _inputs(m, s)
-    return _difference(_formulas(m, names, *inputs), _on_jax(_formulas, 0, 1)(m, names, *inputs))
+    return _difference(_formulas(m, names, *inputs), compiled(_formulas, 0, 1)(m, names, *inputs))

@@ -13,8 +13,9 @@ from .. import _linalg as linalg
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
-from ._base import EPS, Point, Tangent, operation
+from ._base import EPS, Point, Tangent
 from ._numerics import safe_divide, safe_sqrt
+from ._operation import operation
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
 

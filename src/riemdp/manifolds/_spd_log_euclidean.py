@@ -146,14 +146,10 @@ class SPDLogEuclidean(AbstractSPD):
     def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         return _by_entry(at.eig.q, at.slopes, sp.unpack(c, self.k))
 
-    def _log_coordinates_from(
-        self, at: _Seen, q: Matrix
-    ) -> Float[Array, "*batch dim"]:
+    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(_log_difference(at, q))
 
-    def _exp_coordinates_from(
-        self, at: _Seen, c: Float[Array, "*batch dim"]
-    ) -> Matrix:
+    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         h = sp.unpack(c, self.k)
         return _end(at, h)
 
