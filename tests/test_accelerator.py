@@ -180,7 +180,7 @@ def test_a_solver_that_stops_early_is_seen_and_its_matrices_decomposed_again(fau
     with broken(fault, record):
         # without the check the limits of test_a_decomposition_multiplies_out do not hold
         with _alone(True):
-            eig = sp.spectrum(x)
+            eig = sp.spectrum(jnp.asarray(x))
             assert not max(misses(x, eig.values, eig.q)) <= 1.5
             assert not np.allclose(eig.values, np.linalg.eigvalsh(x), rtol=1e-9) or (
                 fault in ("unconverged", "skewed")
