@@ -22,8 +22,7 @@ from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
 from ..domains._radial import radially
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
-from ..manifolds._base import Point, Tangent
-from ..manifolds._operation import operation
+from ..manifolds._base import Point, Tangent, operation
 from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
