@@ -259,7 +259,7 @@ Doors = _names(
     {
         "domains._door": "NO_CLASS admit_in_parts admit_labels",
         "domains._labels": "admit_people public_classes",
-        "domains._clamp": "clamp slack",
+        "domains._clamp": "clamp clamp_flagged slack",
         "domains._mapped": "MappedFile",
         "domains._sources": "Held AbstractReader watched",
         "domains._stream": "Stream source_of",

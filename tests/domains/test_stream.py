@@ -198,6 +198,27 @@ def test_a_mean_errs_less_than_its_bound(n) -> None:
         assert abs(Fraction(float(found[j])) - exact) <= allowed
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 255, 257, 1000])
+def test_a_mean_in_memory_errs_less_than_both_bounds(n, weighted) -> None:
+    """It is added as that of a stream is; the sensitivity pays for more."""
+    rng = np.random.default_rng(n)
+    x, w = 0.1 + rng.uniform(size=(n, 2)), rng.uniform(size=n)
+    shares = w / math.fsum(w) if weighted else np.full(n, 1.0 / n)
+    query = AmbientMean(Ball(np.zeros(2), 2.0).on(riemdp.Euclidean(2)), n)
+    if weighted:
+        query = dataclasses.replace(query, weights=shares)
+    prepared = query.prepare(x)
+    found, weight = query.value(prepared), sum(map(Fraction, shares.tolist()))
+    for j in range(2):
+        pairs = zip(shares, np.asarray(prepared.points)[:, j], strict=True)
+        exact = sum(Fraction(a) * Fraction(b) for a, b in pairs) / weight
+        error = abs(Fraction(float(found[j])) - exact)
+        assert error <= Fraction(streamed_error(256)) * abs(exact)
+    domain = query.domain
+    assert domain.rounding >= domain.streamed_rounding >= 2.0 * domain.radius * streamed_error()
+
+
 def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity() -> None:
     n = 10**9
     with pytest.raises(InvalidArgument, match="rounding"):

@@ -75,14 +75,11 @@ def residual(query: FrechetMean, value, points) -> float:
 
 
 def fails(manifold, look, start, tolerance, most):
-    """Planted: an accelerated part that stays where it starts for all of its passes."""
-    found = original_solver(manifold, look, start, tolerance, 1)
-    for _ in range(most - 1):
-        look(start)
-    return dataclasses.replace(found, passes=most)
+    """Planted: an accelerated part that returns its start after all of its passes."""
+    return dataclasses.replace(solver(manifold, look, start, tolerance, 1), passes=most)
 
 
-original_solver = original("solver of a mean")
+solver = original("solver of a mean")
 
 
 @pytest.fixture
@@ -116,28 +113,22 @@ def check(query: FrechetMean, X, passes: list[float]) -> None:
 
 
 @balls
-def test_plain_steps_alone_reach_the_tolerance(monkeypatch, passes, space, radius) -> None:
-    plant(monkeypatch, "solver of a mean", fails)
-    query = query_of(space, radius, 9)
-    for kind in KINDS:
-        check(query, records(query, kind, 1), passes)
-
-
-@balls
-def test_a_plain_step_falls_by_what_is_proved(monkeypatch, passes, space, radius) -> None:
+def test_plain_steps_alone_reach_the_tolerance_and_fall_by_what_is_proved(
+    monkeypatch, passes, space, radius
+) -> None:
     plant(monkeypatch, "solver of a mean", fails)
     query = query_of(space, radius, 9)
     left = 1.0 - Means.plain_fall(query.frame.local)
-    for kind in ("edge", "clusters", "antipodal", "one apart"):
-        check(query, records(query, kind, 2), passes)
-        steps = np.array(passes[Means.ACCELERATED :])
+    for kind in ("edge", "clusters", "antipodal"):
+        check(query, records(query, kind, 1), passes)
+        steps = np.array(passes[1:])
         above = steps - steps.min()
         assert np.all(above[1:] <= left * above[:-1] + 1e-12 * steps[0])
 
 
 @balls
 def test_a_search_over_records_finds_none_that_keep_the_tolerance(passes, space, radius) -> None:
-    for seed in range(24):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         query = query_of(space, radius, int(rng.integers(3, 30)))
         check(query, records(query, KINDS[seed % len(KINDS)], seed), passes)
