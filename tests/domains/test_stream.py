@@ -19,7 +19,7 @@ import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
 from riemdp.domains import _cluster, _sources, _stream
 from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, pairwise_sum, source_of, stream_of, streamed_error
+from riemdp.domains._stream import Total, pairwise_sum, source_of, streamed_error
 from riemdp.statistics import AmbientMean, FrechetMean, FrechetVariance, TangentMean
 from tests.seam import plant
 
