@@ -235,7 +235,7 @@ Means = _names(
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted _chosen counted_mechanism",
         "statistics._hessian": "mean_hessian",
-        "statistics._solver": "ACCELERATED plain_fall plain_steps",
+        "statistics._solver": "ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -190,6 +191,23 @@ class Crash(Exception):
     pass
 
 
+@contextlib.contextmanager
+def crashing_at_the_end(monkeypatch, path):
+    """What runs inside ends before it can delete its checkpoint."""
+    unlink = Path.unlink
+
+    def crash(self, *args, **kwargs):
+        if self == path:
+            raise Crash
+        unlink(self, *args, **kwargs)
+
+    with monkeypatch.context() as inner:
+        inner.setattr(Path, "unlink", crash)
+        with pytest.raises(Crash):
+            yield
+    assert path.exists()
+
+
 @pytest.mark.parametrize("method", ["DPRGD", "DPRSGD"])
 def test_fault_16_checkpoint_under_another_ball(method, tmp_path, monkeypatch):
     """A run that was begun under one ball is not continued, and stated, under a smaller one.
@@ -210,20 +228,39 @@ def test_fault_16_checkpoint_under_another_ball(method, tmp_path, monkeypatch):
         )
 
     honest = run(10.0).guarantee.epsilon(1e-5)
-    unlink = Path.unlink
-
-    def crash(self, *args, **kwargs):
-        if self == path:
-            raise Crash
-        unlink(self, *args, **kwargs)
-
-    with monkeypatch.context() as inner:
-        inner.setattr(Path, "unlink", crash)
-        with pytest.raises(Crash):
-            run(10.0)
-    assert path.exists()
+    with crashing_at_the_end(monkeypatch, path):
+        run(10.0)
     try:
         stated = run(0.1).guarantee.epsilon(1e-5)
     except InvalidArgument:
         return  # the file belongs to another run
     assert stated >= honest, (stated, honest)
+
+
+def test_fault_78_a_checkpoint_goes_on_under_another_ledger_of_the_same_name(tmp_path, monkeypatch):
+    """A run that is resumed under a new ledger in the place of the old one is charged there whole.
+
+    Before: a checkpoint knew its ledger by the path alone, and the new one was charged for the rest
+    of the steps: here for none.
+    """
+    book, path = tmp_path / "ledger.json", tmp_path / "run.npz"
+    problem = problems.frechet_mean(riemdp.Euclidean(1), ball=Ball(np.zeros(1), 1.0))
+
+    def run():
+        ledger = riemdp.Ledger(riemdp.Budget(1e3, 1e-5), path=book)
+        made = riemdp.private_minimize(
+            problem,
+            np.zeros((10, 1)),
+            np.zeros(1),
+            DPRGD(20, 0.01, sensitivity="domain"),
+            noise_std=1.0,
+            checkpoint=path,
+            ledger=ledger,
+        )
+        return made, ledger
+
+    with crashing_at_the_end(monkeypatch, path):
+        run()
+    book.unlink()
+    made, ledger = run()
+    assert ledger.spent.epsilon(1e-5) >= made.guarantee.epsilon(1e-5) * (1 - 1e-9)

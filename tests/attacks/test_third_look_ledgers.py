@@ -244,10 +244,10 @@ def test_a_process_that_cannot_see_all_above_it_refuses(tmp_path: Path) -> None:
     """
     program = tmp_path / "late.py"
     program.write_text(LATE)
-    root = str(Path(__file__).resolve().parents[2])
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     ran = subprocess.run(
         [sys.executable, str(program)],
-        env=os.environ | {"PYTHONPATH": root},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
         timeout=300,

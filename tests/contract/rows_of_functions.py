@@ -167,7 +167,6 @@ MEANS = (
                 Refusal({"calibration": "classical"}),
                 Refusal({"optimizer": "steps"}),
                 Refusal({"optimizer": DPRSGD(2, sampling="poisson")}, why="Poisson batches"),
-                Refusal({"ball": Ball(np.eye(2), 1e9)}, why="huge ball"),
             ),
         )
         for name in ("dp-rgd", "dp-rsgd", "dp-rsvrg")

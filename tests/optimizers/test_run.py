@@ -341,7 +341,7 @@ def test_a_resumed_run_is_charged_once_to_the_ledger_that_it_goes_on_with(
     began, goes_on, anew, monkeypatch, tmp_path
 ):
     """A ledger on disk was known by its path alone: a new one there was charged for the rest."""
-    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
     file, budget = tmp_path / "ledger.json", Budget(1e4, 1e-5)
     whole = Ledger(budget)
 

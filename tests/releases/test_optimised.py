@@ -113,3 +113,12 @@ def test_settings_of_the_user_are_what_runs():
     # exact: seven Gaussian releases of multiplier sigma / (2 C / n)
     seven = R.privacy.gaussian(release.scale / (0.8 / N), 7)
     assert release.guarantee.epsilon(1e-5) == pytest.approx(seven.epsilon(1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", DP)
+def test_a_ball_without_a_convex_mean_is_refused(name):
+    sphere, ledger = R.Sphere(3), R.Ledger(R.Budget(1.0, 1e-4))
+    ball, x = R.Ball(sphere.origin, 0.9), np.tile(sphere.origin, (9, 1))
+    with pytest.raises(R.InvalidArgument, match=r"0\.785398"):
+        R.private_frechet_mean(sphere, x, ball, LARGE, mechanism=name, ledger=ledger)
+    assert ledger.charges == 0

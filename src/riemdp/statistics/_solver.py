@@ -161,20 +161,24 @@ def _accelerated(
         if not seen.residual <= _WORSE * best[0].residual:
             shorter *= 0.5
             point, seen, history = best[0].value, best[1], _History()
-        length = shorter * _usual_length(manifold, seen.square)
+        length = shorter * _usual_length(manifold, seen)
         step = history.step(seen.gradient, length, 2.0 * math.sqrt(seen.square))
         point = moved(manifold, point, step)
     assert best is not None
     return dataclasses.replace(best[0], passes=most)
 
 
-def _usual_length(manifold: AbstractManifold, square: float) -> float:
-    """1 / (t coth t), t the root mean square distance in units of the curvature: about what the
-    gradient has to be multiplied by where curvature is negative.
+def _usual_length(manifold: AbstractManifold, seen: Seen) -> float:
+    """About what the gradient has to be multiplied by where curvature is negative: 1 over the
+    second derivative along it, which is 1 for the part of the logarithms that lies along it and t
+    coth t for the rest, t the root mean square distance in units of the curvature.
     """
     lowest = float(manifold.curvature_bounds[0])
-    t = math.sqrt(max(0.0, -lowest) * square) if math.isfinite(lowest * square) else 0.0
-    return math.tanh(t) / t if t > 1e-4 else 1.0
+    t = math.sqrt(max(0.0, -lowest) * seen.square) if math.isfinite(lowest * seen.square) else 0.0
+    if t < 1e-4:
+        return 1.0
+    along = min(1.0, seen.residual**2 / seen.square)
+    return 1.0 / (along + (1.0 - along) * t / math.tanh(t))
 
 
 def _within(step: Floats, most: float) -> Floats:
