@@ -4,6 +4,7 @@ faults.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 
@@ -262,20 +263,35 @@ def two_halves(n: int) -> np.ndarray:
     return np.repeat([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]], n, axis=0)
 
 
+def ends_at(monkeypatch, where) -> None:
+    """Planted: a search that ends at a stationary point, and says so."""
+    solver = original("solver of a mean")
+
+    def planted(*given):
+        return dataclasses.replace(solver(*given), value=where, residual=0.0)
+
+    plant(monkeypatch, "solver of a mean", planted)
+
+
 @pytest.mark.parametrize("n", [1, 50])
 @pytest.mark.filterwarnings("ignore::riemdp._errors.SpreadWarning")
-def test_a_maximum_is_not_called_a_mean(n):
+def test_a_maximum_is_not_called_a_mean(monkeypatch, n):
     """At cb83de5: converged, residual 0, where every direction leads down."""
-    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
-        found = riemdp.frechet_mean(riemdp.Sphere(3), two_halves(n))
-    assert not found.converged
-    product = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(1))
-    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
-        riemdp.frechet_mean(product, (two_halves(n), np.zeros((2 * n, 1))))
+    product, pole = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(1)), np.array([0, 0, 1.0])
+    found = riemdp.frechet_mean(riemdp.Sphere(3), two_halves(n))
+    assert abs(found.value[2]) < 1e-9  # the equator is where the objective is lowest
+    for space, X, where in (
+        (riemdp.Sphere(3), two_halves(n), pole),
+        (product, (two_halves(n), np.zeros((2 * n, 1))), (pole, np.zeros(1))),
+    ):
+        with monkeypatch.context() as patch:
+            ends_at(patch, where)
+            with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
+                assert not riemdp.frechet_mean(space, X).converged
 
 
 @pytest.mark.filterwarnings("ignore::riemdp._errors.SpreadWarning")
-def test_a_saddle_is_not_called_a_mean():
+def test_a_saddle_is_not_called_a_mean(monkeypatch):
     """Between two heavy records: the objective is lowest along the circle through them, and bends
     down across it.
     """
@@ -283,16 +299,21 @@ def test_a_saddle_is_not_called_a_mean():
     ways = np.array([[1.0, 1.0], [-1.0, -1.0]]) / np.sqrt(2.0)
     X = np.column_stack([np.sin(angle) * ways, np.full(2, np.cos(angle))])
     X, w = np.concatenate([[[0.0, 0.0, 1.0]], X]), np.array([0.2, 0.4, 0.4])
-    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
-        found = riemdp.frechet_mean(riemdp.Sphere(3), X, weights=w)
 
     def objective(p):
         return np.arccos(np.clip(p @ X.T, -1.0, 1.0)) ** 2 @ w
 
-    around = found.value + 1e-2 * np.random.default_rng(0).normal(size=(200, 3))
-    around /= np.linalg.norm(around, axis=1, keepdims=True)
-    assert found.residual < 1e-9
-    assert objective(around).min() < objective(found.value) < objective(around).max()
+    def around(p):
+        near = p + 1e-2 * np.random.default_rng(0).normal(size=(200, 3))
+        return objective(near / np.linalg.norm(near, axis=1, keepdims=True))
+
+    found = riemdp.frechet_mean(riemdp.Sphere(3), X, weights=w)
+    assert not found.converged or around(found.value).min() > objective(found.value) - 1e-5
+    saddle = np.array([0.0, 0.0, 1.0])
+    assert around(saddle).min() < objective(saddle) < around(saddle).max()
+    ends_at(monkeypatch, saddle)
+    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
+        assert not riemdp.frechet_mean(riemdp.Sphere(3), X, weights=w).converged
 
 
 @pytest.mark.filterwarnings("error::riemdp._errors.ConvergenceWarning")

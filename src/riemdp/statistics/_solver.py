@@ -216,6 +216,6 @@ def _nearest(columns: Floats, y: Floats) -> Floats:
     """The combination of the columns that is nearest to y, without those that tell no more than
     rounding does.
     """
-    u, size, vt = _linalg.svd(columns, full_matrices=False)
+    u, size, vt = map(np.asarray, _linalg.svd(columns, full_matrices=False))
     kept = size > 1e-12 * size[:1]
     return vt.T @ np.where(kept, (u.T @ y) / np.where(kept, size, 1.0), 0.0)
