@@ -632,8 +632,8 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 
 def test_the_table_of_packages_is_read():
     order = packages_in_order()
-    assert order[:5] == ["_errors", "_files", "_namespace", "_decompositions", "_linalg"]
-    assert order[7:10] == ["_html", "plots", "manifolds"]
+    assert order[:5] == ["_errors", "_files", "_namespace", "_trees", "_decompositions"]
+    assert order[9:12] == ["_html", "plots", "manifolds"]
     assert order[-2:] == ["cli", "__main__"]
     assert (
         order.index("privacy")

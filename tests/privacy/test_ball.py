@@ -10,7 +10,7 @@ import scipy.linalg
 
 import riemdp
 from riemdp import Ball
-from tests.seam import Doors, plant
+from tests.seam import plant
 
 _SLOW = [
     riemdp.Euclidean(3),

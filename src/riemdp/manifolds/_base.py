@@ -19,6 +19,7 @@ from .._errors import real
 from .._namespace import is_jax, namespace
 from .._trees import leaves
 from ._arrays import coerce_array, draws_from, standard_normals
+from ._numerics import root
 from ._operation import drawn_normal, drawn_point, operation
 
 if TYPE_CHECKING:
@@ -206,10 +207,10 @@ class AbstractManifold(ABC):
         return self._inner(p, v, v)
 
     def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
-        return _root(self._squared_dist(p, q))
+        return root(self._squared_dist(p, q))
 
     def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
-        return _root(self._inner(p, v, v))
+        return root(self._inner(p, v, v))
 
     def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
         """An isometry only where all tangent spaces are one; give another one elsewhere."""
@@ -577,12 +578,6 @@ class AbstractManifold(ABC):
 
     def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
-
-
-def _root(square: Array) -> Array:
-    """A square root whose derivative at 0 is 0; NaN stays NaN."""
-    xp, nothing = namespace(square), square <= 0.0
-    return xp.where(nothing, 0.0, xp.sqrt(xp.where(nothing, 1.0, square)))
 
 
 def set_field(manifold: AbstractManifold, name: str, value: object) -> None:

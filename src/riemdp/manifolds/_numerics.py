@@ -58,6 +58,12 @@ def safe_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, s)))
 
 
+def root(square: Array) -> Array:
+    """A square root whose derivative at 0 is 0; NaN stays NaN."""
+    xp, nothing = namespace(square), square <= 0.0
+    return xp.where(nothing, 0.0, xp.sqrt(xp.where(nothing, 1.0, square)))
+
+
 def safe_divide(a: Float[Array, "*b"], b: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """a / b, and 0 where b = 0."""
     xp = namespace(a, b)

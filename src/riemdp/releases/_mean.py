@@ -333,9 +333,10 @@ def prepared_mean(
     else:
         inside = domain.frame.clamp(records)
     # What runs on JAX is imported where it is asked for.
-    from ._optimised import optimised
+    from ._optimised import optimised, optimiser_of
 
-    run = partial(optimised, name, local, inside, n, budget, optimizer, grouped is not None)
+    used = optimiser_of(name, optimizer)
+    run = partial(optimised, used, local, inside, n, budget, grouped is not None)
     return Stepwise(lambda rng, ledger: finish(run(rng, ledger)))
 
 

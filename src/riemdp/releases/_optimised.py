@@ -18,24 +18,12 @@ from ..statistics._sensitivity import frechet_mean_sensitivity
 _BY_NAME = {kind.name: kind for kind in OPTIMIZERS}
 
 
-def optimised(
-    name: str,
-    local: Domain,
-    records: Any,
-    n: int,
-    budget: Budget,
-    optimizer: AbstractOptimizer | None,
-    of_people: bool,
-    rng: int | NoiseSource | None,
-    ledger: Ledger | None,
-) -> Release:
-    """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
-    guarantee.
-    """
+def optimiser_of(name: str, optimizer: AbstractOptimizer | None) -> AbstractOptimizer:
+    """The optimiser of this name: the given one, or else its usual settings for a mean."""
     kind = _BY_NAME[name]
     if optimizer is None:
-        optimizer = kind.for_mean()
-    elif not isinstance(optimizer, kind):
+        return kind.for_mean()
+    if not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
     if optimizer.counts_are_private:
         raise invalid(
@@ -45,6 +33,22 @@ def optimised(
             ' release is replace-one; use sampling="without-replacement", or'
             " riemdp.private_minimize",
         )
+    return optimizer
+
+
+def optimised(
+    optimizer: AbstractOptimizer,
+    local: Domain,
+    records: Any,
+    n: int,
+    budget: Budget,
+    of_people: bool,
+    rng: int | NoiseSource | None,
+    ledger: Ledger | None,
+) -> Release:
+    """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
+    guarantee.
+    """
     there = Ball._of(local)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
     problem = problems.frechet_mean(local.manifold, ball=there)
@@ -62,7 +66,7 @@ def optimised(
         value,
         result.guarantee,
         result.sigma,
-        name,
+        optimizer.name,
         result.reproducible,
         sensitivity,
         None,
