@@ -29,6 +29,7 @@ _PLACES = {
     "a file's read": "domains._mapped.MappedFile.read",
     "a reader's fetch": "domains._sources.AbstractReader.fetched",
     "records of a class": "domains._stream.Stream.chosen",
+    "look at records": "statistics._query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
     "pass of a mean": "statistics._query.look_at",

@@ -202,7 +202,7 @@ def test_fault_73_what_reads_while_it_draws_gives_no_value(search: bool, charges
 
 # --------------------------------------------------------------- 72: programs that tell of a person
 def _compiled(X: np.ndarray, groups: np.ndarray) -> int:
-    """How many programs are compiled for these people, in a process that has none."""
+    """How many programs are compiled for these people, and one more, in a process that has none."""
     made = [0]
 
     def count(event: str, _: float, **__: object) -> None:
@@ -213,21 +213,35 @@ def _compiled(X: np.ndarray, groups: np.ndarray) -> int:
         space = riemdp.Euclidean(2)
         with compiled_apart():
             Sums.people(space, X, groups, domain=Ball(space.origin, 0.6).on(space))
+            jax.jit(lambda x: 3 * x)(1.0)
     finally:
         jax.monitoring.unregister_event_duration_listener(count)
     return made[0]
 
 
-def test_fault_72_what_is_compiled_tells_nobodys_number_of_records() -> None:
-    """Before: a program for each power of four among the numbers of records of the people."""
+def test_fault_72_what_is_compiled_tells_nobodys_number_of_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before: a program for each power of four among the numbers of records of the people. Now
+    none, and arrays of one size.
+    """
     rng = np.random.default_rng(0)
     X = 0.1 * rng.normal(size=(5040, 2))
     one, some = np.arange(40), np.concatenate([np.arange(40), np.full(5000, 39)])
-    _compiled(X[:41], np.zeros(41))  # what is kept outside the compiler
+    shapes: set[object] = set()
+    real = original("distances of people")
+
+    def seen(*given: object) -> object:
+        shapes.add(tuple(leaf.shape for leaf in jax.tree.leaves(given[1:])))
+        return real(*given)
+
+    plant(monkeypatch, "distances of people", seen)
     few = _compiled(X[:40], one)
+    assert len(shapes) == 1
     many = _compiled(X, some)
     spread = _compiled(X[:400], np.repeat(np.arange(40), 10))
-    assert few == many == spread > 0
+    assert few == many == spread == 1
+    assert len(shapes) == 1
 
 
 def test_fault_72_a_person_with_many_records_takes_memory_for_these() -> None:

@@ -639,8 +639,6 @@ import sys
 import threading
 import numpy as np
 import riemdp
-from riemdp.statistics import _threads
-_threads.cores = lambda: 2
 space, X = riemdp.SPDAffineInvariant(2), np.tile(np.diag([1.0, 2.0]), (3000, 1, 1))
 sphere = riemdp.Sphere(30)
 ball, budget = riemdp.Ball(np.eye(2), 2.0), riemdp.Budget(1.0, 1e-6)
