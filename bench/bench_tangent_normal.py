@@ -2,10 +2,8 @@
 
     python -m bench.bench_tangent_normal
 
-Target: at most 1.5x NumPy, on every space and at small and large sizes alike. NumPy draws from
-PCG64 by the ziggurat method; ours hash a counter (threefry) and make two normals of two words (Box
-and Muller). The rows `normals alone` show how much of the ratio the random numbers alone account
-for.
+Target: at most 1.5x NumPy, on every space and at small and large sizes alike. Both draw from the
+same NumPy generator.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import jax
 import numpy as np
 
 import riemdp
-from riemdp._programs import for_normals
-from riemdp.manifolds._normals import normals
 
 from ._timing import Row, comparison, paired, write_table
 
@@ -176,41 +172,18 @@ def main() -> None:
     ]
     rng = np.random.default_rng(0)
     rows: list[Row] = []
-    normals_alone: dict[int, Row] = {}
-    alone = for_normals(1)(normals)
     for manifold in spaces:
-        p = manifold.random_point(jax.random.PRNGKey(1))
-        key = jax.random.PRNGKey(2)
-        shape = (COUNT, manifold.noise_size)
+        p = manifold.random_point(1)
 
-        def ours(manifold=manifold, p=p, key=key):
-            manifold.tangent_normal(key, p, 1.0, (COUNT,)).block_until_ready()
-
-        def ours_bits(key=key, shape=shape):
-            alone(key, shape).block_until_ready()
-
-        # The same number of normals on both sides: the hand-written versions draw no more than
-        # ours.
-        def numpy_bits(shape=shape):
-            rng.standard_normal(shape)
+        def ours(manifold=manifold, p=p):
+            manifold.tangent_normal(rng, p, 1.0, (COUNT,))
 
         whole = paired(ours, _numpy_draw(manifold, np.asarray(p), rng), budget=3.0)
         work = f"{COUNT} tangent Gaussians, {manifold!r}"
         rows.append(comparison(work, "NumPy by hand", whole, target=TARGET))
         print(rows[-1], flush=True)
-        size = manifold.noise_size
-        if size not in normals_alone:
-            bits = paired(ours_bits, numpy_bits, budget=2.0)
-            work = f"{COUNT} x {size} normals alone"
-            normals_alone[size] = comparison(work, "NumPy standard_normal", bits)
-    rows += [*normals_alone.values(), *_explicit_basis()]
-    notes = [
-        (
-            "`normals alone` is what a tangent Gaussian is made of beside NumPy standard_normal for"
-            " the same count."
-        ),
-        "XLA spreads its work over the cores it finds; NumPy draws on one.",
-    ]
+    rows += _explicit_basis()
+    notes = ["Both draw NumPy's normals on one core."]
     title = "Tangent Gaussians, batch of 10 000 at one point, beside hand-written NumPy"
     print(write_table("tangent_normal", title, rows, notes))
 
