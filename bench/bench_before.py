@@ -4,7 +4,7 @@
 
 FOLDER holds the package `riemdp` of the earlier version (`git worktree add`, then its `src`). Each
 call is made in a process of its own with one thread of linear algebra, so that one version sees
-nothing of the other. Times are processor time, of all threads, which other work on the machine changes
+nothing of the other. Times are processor time, of all threads, which other work changes
 less. Rows beside pyRiemann need it (dependency group `conformance`).
 """
 
@@ -88,7 +88,7 @@ STEPS = """
 x = matrices(1000, 3)
 space = riemdp.SPDAffineInvariant(3)
 problem = riemdp.problems.frechet_mean(space)
-method = riemdp.DPRSGD(steps=10_000, batch_size=20, clip_norm=1.0, step_size=0.1)
+method = riemdp.DPRSGD(steps=10_000, batch_size=20, clip_norm=1.0)
 start = time.process_time()
 riemdp.private_minimize(problem, x, np.eye(3), method, BUDGET)
 print(time.process_time() - start)
