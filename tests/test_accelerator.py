@@ -25,11 +25,10 @@ import scipy.linalg
 import riemdp
 from riemdp import _decompositions as decompositions
 from riemdp.domains._clamp import slack
-from riemdp.domains._radial import holds_ball
 from riemdp.manifolds import _spectral as sp
 from riemdp.optimizers import DPRGD
-from tests.domains.rounding import Place, means, values
-from tests.domains.test_rounding import FEW, MARGIN
+from tests.domains.rounding import Place
+from tests.domains.test_rounding import FEW
 from tests.programs import compiled_apart
 
 EPS = np.finfo(np.float64).eps
@@ -330,8 +329,6 @@ def test_the_machine_decides_alone():
             assert decompositions.lapack_alone() is alone
             program = str(jax.make_jaxpr(decompositions.eigh)(x))
             assert ("pure_callback" in program) is not alone
-            space = riemdp.SPDAffineInvariant(3)
-            assert bool(holds_ball(space, jnp.eye(3), 1.0, 1e-6)) is alone
 
 
 # ------------------------------------------------------------------------------------ the ball
@@ -363,7 +360,7 @@ def test_every_record_ends_in_the_ball(kind, radius):
     before = distances(center, x)
     assert np.sum(before > radius) > 10
     with on(kind):
-        moved = np.asarray(ball.clamp(space, x))
+        moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
     after = distances(center, moved)
     assert after.max() <= radius + slack(radius)
     inside = before < radius * (1.0 - 1e-9)
@@ -379,10 +376,10 @@ def test_a_record_that_is_decomposed_wrongly_does_not_stay_outside_the_ball(monk
     ball, space = riemdp.Ball(center, radius), riemdp.SPDAffineInvariant(4)
     with broken("shrunk", record):
         with _alone(True):
-            moved = np.asarray(ball.clamp(space, x))
+            moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
         assert distances(center, moved)[record] > 2.0 * radius
         with _alone(False):
-            moved = np.asarray(ball.clamp(space, x))
+            moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
     assert distances(center, moved).max() <= radius + slack(radius)
 
 
@@ -392,31 +389,13 @@ def test_a_record_is_moved_alike_at_every_place_and_among_any_others(kind):
     center, x = far_and_near()
     ball, space = riemdp.Ball(center, 1.0), riemdp.SPDAffineInvariant(4)
     with on(kind):
-        moved = np.asarray(ball.clamp(space, x))
-        turned = np.asarray(ball.clamp(space, np.roll(x, 17, axis=0)))
+        moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
+        turned = np.asarray(ball.clamp(space, jnp.asarray(np.roll(x, 17, axis=0))))
         others = x.copy()
         others[::2] = np.nan
-        among = np.asarray(ball.clamp(space, others))
+        among = np.asarray(ball.clamp(space, jnp.asarray(others)))
     np.testing.assert_array_equal(np.roll(turned, -17, axis=0), moved)
     np.testing.assert_array_equal(among[1::2], moved[1::2])
-
-
-# Checked, only the decompositions differ from those of domains/test_rounding.py.
-DECOMPOSED = [place for place in FEW if place.name in ("SPDAffineInvariant", "Grassmann")]
-
-
-@pytest.mark.parametrize(
-    ("kind", "place"),
-    [*(case("checked", place) for place in DECOMPOSED), *(case("accelerator", p) for p in FEW)],
-    ids=str,
-)
-def test_rounding_is_a_tenth_of_its_bound(kind, place):
-    """The sensitivity pays for this much."""
-    with on(kind):
-        if place.values:
-            assert values(place, 9).share < MARGIN
-        if place.means:
-            assert means(place, 2).share < MARGIN
 
 
 # Of a space a place in which its clamp moves records a good way. Balls of Bures-Wasserstein
@@ -459,8 +438,9 @@ def test_in_other_spaces_all_records_end_in_the_ball_alike_at_every_place(kind, 
     before = of_the_cpu(lambda: np.asarray(space.dist(place.center, x)))
     turn = functools.partial(jax.tree.map, lambda leaf: np.roll(leaf, 1237, axis=0))
     with on(kind):
-        moved = jax.tree.map(np.asarray, ball.clamp(space, x))
-        turned = jax.tree.map(np.asarray, ball.clamp(space, turn(x)))
+        there, other = (jax.tree.map(jnp.asarray, one) for one in (x, turn(x)))
+        moved = jax.tree.map(np.asarray, ball.clamp(space, there))
+        turned = jax.tree.map(np.asarray, ball.clamp(space, other))
     jax.tree.map(np.testing.assert_array_equal, turn(moved), turned)
     after = of_the_cpu(lambda: np.asarray(space.dist(place.center, moved)))
     assert after.max() <= place.radius + slack(place.radius)
@@ -558,9 +538,9 @@ RELEASES = {
     "Bures-Wasserstein": lambda: mean_of(riemdp.SPDBuresWasserstein(3), 300, 0.3),
     "log-Euclidean": lambda: mean_of(riemdp.SPDLogEuclidean(3), 300, 1.0),
     "hyperbolic": lambda: mean_of(riemdp.Lorentz(4), 300, 2.0),
-    "many, by looks": lambda: mean_of(riemdp.SPDBuresWasserstein(3), 9000, 0.3),
-    "SPD, solved on the host": lambda: mean_of(riemdp.SPDAffineInvariant(5), 5000, 1.0),
-    "many SPD, on the device": lambda: mean_of(riemdp.SPDAffineInvariant(5), 9000, 1.0),
+    "many of Bures-Wasserstein": lambda: mean_of(riemdp.SPDBuresWasserstein(3), 9000, 0.3),
+    "SPD": lambda: mean_of(riemdp.SPDAffineInvariant(5), 5000, 1.0),
+    "many SPD": lambda: mean_of(riemdp.SPDAffineInvariant(5), 9000, 1.0),
     "file of SPD": lambda: mean_of_a_file(riemdp.SPDAffineInvariant(3), 9000, 1.0),
     "file of a sphere": lambda: mean_of_a_file(riemdp.Sphere(20), 9000, 0.6),
     "a private ball": mean_without_a_ball,

@@ -9,8 +9,9 @@ import pytest
 
 import riemdp
 from riemdp import _programs
-from riemdp.domains._clamp import clamp, clamp_flagged, clamp_one
+from tests.seam import Doors
 
+clamp, clamp_flagged = Doors.clamp, Doors.clamp_flagged
 SPACES = [riemdp.Lorentz(3), riemdp.Sphere(4), riemdp.SPDAffineInvariant(3)]
 
 
@@ -26,22 +27,22 @@ def test_the_value_is_that_of_the_usual_program(space):
         moved, outside = clamp_flagged(space, center, radius, x)
         np.testing.assert_allclose(moved, usual, rtol=1e-12, atol=1e-14)
         assert np.array_equal(outside, np.asarray(space.dist(center, x)) > radius)
-        one = clamp_one(space, center, radius, x[0])
+        one = clamp(space, center, radius, x[0])
         np.testing.assert_allclose(one, usual[0], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_it_is_a_part_of_other_programs(space):
     x, center = far(space)
-    alone = np.asarray(clamp_one(space, center, 0.5, x[0]))
-    inside = jax.jit(lambda y: clamp_one(space, center, 0.5, y))(x[0])
+    alone = np.asarray(clamp(space, center, 0.5, x[0]))
+    inside = jax.jit(lambda y: clamp(space, center, 0.5, y))(x[0])
     np.testing.assert_allclose(inside, alone, rtol=1e-12, atol=1e-14)
-    each = jax.vmap(lambda y: clamp_one(space, center, 0.5, y))(x)
+    each = jax.vmap(lambda y: clamp(space, center, 0.5, y))(x)
     np.testing.assert_allclose(each[0], alone, rtol=1e-12, atol=1e-14)
     # none of its arguments shows that it is traced
-    shifted = jax.jit(lambda y: y + clamp_one(space, center, 0.5, x[0]))(0.0)
+    shifted = jax.jit(lambda y: y + clamp(space, center, 0.5, x[0]))(0.0)
     np.testing.assert_allclose(shifted, alone, rtol=1e-12, atol=1e-14)
-    slope = jax.grad(lambda y: jnp.sum(clamp_one(space, center, 9.0, y)))(x[0])
+    slope = jax.grad(lambda y: jnp.sum(clamp(space, center, 9.0, y)))(x[0])
     assert np.all(np.isfinite(slope))
 
 

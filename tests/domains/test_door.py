@@ -195,13 +195,17 @@ def test_a_subclass_has_the_constants_of_its_parent(mine, parent):
 
 @pytest.mark.parametrize("space", [R.SPDAffineInvariant(3), R.SPDLogEuclidean(3)], ids=repr)
 @pytest.mark.parametrize("radius", [16.0, 22.0, 28.0, 30.0, 60.0, 300.0])
-def test_the_clamp_returns_points_of_every_ball(space, radius):
+@pytest.mark.parametrize("given", [np.asarray, jnp.asarray])
+def test_the_clamp_returns_points_of_every_ball(space, radius, given):
+    """On NumPy exactly those whose distance from the centre says so."""
     rng = np.random.default_rng(0)
     q = np.linalg.qr(rng.normal(size=(400, 3, 3)))[0]
     logs = rng.normal(size=(400, 3)) * radius
     x = np.einsum("nij,nj,nkj->nik", q, np.exp(np.clip(logs, -300, 300)), q)
     ball = R.Ball(np.eye(3), radius)
-    moved = ball.clamp(space, jnp.asarray((x + x.swapaxes(1, 2)) / 2))
+    moved = ball.clamp(space, given((x + x.swapaxes(1, 2)) / 2))
     assert bool(jnp.all(space.belongs(moved, 1e-10)))
     distance = np.asarray(space.dist(np.eye(3), moved))
-    assert np.all(distance <= radius * (1 + 1e-5) + 1e-9)
+    # XLA rounds in another order inside another program
+    lost = 0.0 if given is np.asarray else ball.on(space).resolution
+    assert np.all(distance <= radius * (1 + 1e-6) + 1e-14 + lost)

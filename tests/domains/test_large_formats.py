@@ -150,9 +150,8 @@ def test_only_sums_leave_a_block() -> None:
             private_frechet_mean(SPACE, array, Ball(np.eye(2), 1.0), BUDGET, rng=3)
         assert sent
         largest.append(max(sent))
-    # sums and what their rounding left: of logarithms, and of products of two of their entries; and
-    # a checksum
-    assert largest[0] == largest[1] <= 2 * (2 * SPACE.dim**2 + SPACE.dim) + 1
+    # sums and what their rounding left, of logarithms, squares, weights and flags; and a checksum
+    assert largest[0] == largest[1] <= 2 * (SPACE.dim + 3) + 1
 
 
 def test_the_command_line_reads_hdf5_and_zarr(tmp_path, capsys) -> None:

@@ -4,6 +4,7 @@ and nothing about a record in an error.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -16,17 +17,11 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
-from riemdp.domains import _cluster, _memory, _sources, _stream
+from riemdp.domains import _cluster, _sources, _stream
 from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, pairwise_sum, source_of, stream_of, streamed_error
-from riemdp.statistics import (
-    AmbientMean,
-    FrechetMean,
-    FrechetVariance,
-    TangentMean,
-    _query,
-    _streamed_mean,
-)
+from riemdp.domains._stream import Total, pairwise_sum, source_of, streamed_error
+from riemdp.statistics import AmbientMean, FrechetMean, FrechetVariance, TangentMean
+from tests.seam import plant
 
 SPACE = riemdp.SPDAffineInvariant(2)
 BALL = Ball(np.eye(2), 1.0)
@@ -36,10 +31,8 @@ N = 3000
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Parts and samples so small that a test needs many of them."""
-    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
-    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 200)
-    monkeypatch.setattr(_streamed_mean, "_FEW", 64)
+    """Parts so small that a test needs many of them."""
+    plant(monkeypatch, "rows of a part", 256)
 
 
 @functools.cache
@@ -161,7 +154,7 @@ def test_other_layouts_and_types(tmp_path, how) -> None:
 def test_the_sum_of_a_part_errs_less_than_its_bound() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=(4096, 3)) * 10.0 ** rng.integers(-8, 9, size=(4096, 1))
-    found = np.asarray(pairwise_sum(jax.numpy.asarray(x)))
+    found = pairwise_sum(x)
     for j in range(3):
         error = abs(Fraction(float(found[j])) - sum(map(Fraction, x[:, j].tolist())))
         assert error <= Fraction(2) ** -53 * 12 * Fraction(math.fsum(np.abs(x[:, j])))
@@ -203,6 +196,27 @@ def test_a_mean_errs_less_than_its_bound(n) -> None:
         length = sum(Fraction(a) * abs(Fraction(b)) for a, b in zip(w, x[:, j], strict=True))
         allowed = Fraction(streamed_error(256)) * length / weight
         assert abs(Fraction(float(found[j])) - exact) <= allowed
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 255, 257, 1000])
+def test_a_mean_in_memory_errs_less_than_both_bounds(n, weighted) -> None:
+    """It is added as that of a stream is; the sensitivity pays for more."""
+    rng = np.random.default_rng(n)
+    x, w = 0.1 + rng.uniform(size=(n, 2)), rng.uniform(size=n)
+    shares = w / math.fsum(w) if weighted else np.full(n, 1.0 / n)
+    query = AmbientMean(Ball(np.zeros(2), 2.0).on(riemdp.Euclidean(2)), n)
+    if weighted:
+        query = dataclasses.replace(query, weights=shares)
+    prepared = query.prepare(x)
+    found, weight = query.value(prepared), sum(map(Fraction, shares.tolist()))
+    for j in range(2):
+        pairs = zip(shares, np.asarray(prepared.points)[:, j], strict=True)
+        exact = sum(Fraction(a) * Fraction(b) for a, b in pairs) / weight
+        error = abs(Fraction(float(found[j])) - exact)
+        assert error <= Fraction(streamed_error(256)) * abs(exact)
+    domain = query.domain
+    assert domain.rounding >= domain.streamed_rounding >= 2.0 * domain.radius * streamed_error()
 
 
 def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity() -> None:
@@ -328,8 +342,16 @@ def test_work_can_be_sent_to_another_process() -> None:
     query = FrechetMean(BALL.on(SPACE), N)
     stream = query.prepare(Damaged(records(), math.inf)).points  # type: ignore[arg-type]
     assert isinstance(stream, _stream.Stream)
-    part = functools.partial(_streamed_mean._log_sums, query.frame.local.manifold, np.eye(2)[None])
-    work = _stream._Work(stream.admit, stream.step, part, 256, None)
+    sent: list[object] = []
+
+    class Kept(Held):
+        def totals(self, work, rows):
+            sent.append(work)
+            return super().totals(work, rows)
+
+    kept = dataclasses.replace(stream, source=Kept([records()]))
+    kept.mean(np.asarray)
+    (work,) = sent
     again = pickle.loads(pickle.dumps(work))
     a, b = work(records()[:300], 0), again(records()[:300], 0)
     assert all(
@@ -337,114 +359,28 @@ def test_work_can_be_sent_to_another_process() -> None:
     )
 
 
-def test_a_mean_of_few_records_is_solved_in_memory(tmp_path) -> None:
+def test_a_mean_of_few_records_is_that_in_memory(tmp_path) -> None:
     X = records()[:150]
     query = FrechetMean(BALL.on(SPACE), 150)
     streamed = query.value(query.prepare(mapped(tmp_path, X)))
     assert np.max(np.abs(np.asarray(query.value(query.prepare(X))) - np.asarray(streamed))) < 1e-12
 
 
-@pytest.mark.parametrize("size", [1, 2, 13, 64, 65, 200])
-@pytest.mark.parametrize("n", [1, 5, 64, 100, 1000])
-def test_a_sample_is_no_larger_than_was_asked_for(n, size) -> None:
-    stretches = _sources.spread_out(n, size)
-    places = np.concatenate([np.arange(*s) for s in stretches])
-    assert np.all(np.diff(places) > 0)
-    assert places[0] >= 0
-    assert places[-1] < n
-    assert min(n, size) <= len(places) <= min(n, size + 63 if size > 64 else size)
-
-
-def test_the_sample_in_memory_is_bounded_in_numbers(tmp_path, monkeypatch) -> None:
-    """Of large matrices it has fewer records; otherwise they would be held whole."""
-    monkeypatch.setattr(_streamed_mean, "_NUMBERS", 4 * 37)
-    sizes = []
-    solve = _query.mean_in_ball
-
-    def seen(domain, points, *rest, **more):
-        sizes.append(points.n if isinstance(points, _stream.Stream) else len(points))
-        return solve(domain, points, *rest, **more)
-
-    monkeypatch.setattr(_query, "mean_in_ball", seen)
-    query = FrechetMean(BALL.on(SPACE), N)
-    there, streamed = (
-        query.value(query.prepare(x)) for x in (records(), mapped(tmp_path, records()))
-    )
-    assert sizes == [N, N, 37]  # in memory; the file, and its sample in memory
-    assert np.max(np.abs(np.asarray(there) - np.asarray(streamed))) < 1e-9
-
-
-def test_no_matrix_is_made_in_large_dimensions(tmp_path, monkeypatch) -> None:
-    """Corrections of rank one lead to the same mean where the Hessian is taken for 1."""
-    monkeypatch.setattr(_streamed_mean, "_MOST_COLUMNS", 2)
-    monkeypatch.setattr(_streamed_mean, "_MOST_EXACT", 2)
-    made = []
-    inverse = _streamed_mean._inverse_hessian
-
-    def seen(*given):
-        made.append(inverse(*given))
-        return made[-1]
-
-    monkeypatch.setattr(_streamed_mean, "_inverse_hessian", seen)
-    space, n = riemdp.Lorentz(4), 500
-    X = np.asarray(space.random_point(jax.random.key(0), (n,)))
-    query = FrechetMean(Ball(space.origin, 1.0).on(space), n)
-    there, streamed = (query.value(query.prepare(x)) for x in (X, mapped(tmp_path, X)))
-    assert float(space.dist(there, streamed)) < 1e-9
-    assert made
-    assert all(one.symmetric is None for one in made)
-
-
-def test_corrections_are_those_of_broyden() -> None:
-    rng = np.random.default_rng(3)
-    matrix = 0.1 * rng.normal(size=(5, 5))
-    matrix += np.eye(5) + matrix.T
-    inverse, dense = _streamed_mean._Inverse(matrix.__matmul__), matrix
-    for _ in range(4):
-        step, change = rng.normal(size=(2, 5))
-        change += 2.0 * step
-        inverse = inverse.corrected(step, change)
-        row = step @ dense
-        dense = dense + np.outer((step - dense @ change) / (row @ change), row)
-        assert np.allclose(inverse.of(change), step)
-        assert np.allclose(inverse.of(np.eye(5)[0]), dense[:, 0])
-        assert np.allclose(inverse.transposed(np.eye(5)[0]), dense[0])
-
-
-def test_what_is_not_found_is_no_event(tmp_path, monkeypatch) -> None:
-    """A solver that fails in the middle gives some point of the ball, and no error."""
-
-    def fails(*_: object) -> None:
-        raise ArithmeticError
-
-    monkeypatch.setattr(_query, "streamed_mean", fails)
-    query = FrechetMean(BALL.on(SPACE), N)
-    found = query.value(query.prepare(mapped(tmp_path, records())))
-    assert bool(query.frame.local.contains(found))
-
-
 # ------------------------------------------------------------------------------- hostile records
 def hostile(space, radius: float, n: int, seed: int) -> np.ndarray:
-    """Records on the edge of the ball, those at the places of the samples unlike the others: their
-    mean and their Hessian lead away.
-    """
+    """Records on the edge of the ball, in two points; the first parts are in two others."""
     rng = np.random.default_rng(seed)
-    places = [np.concatenate([np.arange(*s) for s in _sources.spread_out(n, k)]) for k in (64, 200)]
     y = np.empty((n, space.dim))
-
-    def two_points(chosen):
+    for chosen in (np.arange(n), np.arange(n // 4), np.arange(n // 32)):
         u = rng.normal(size=(2, space.dim))
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         side = (rng.random(len(chosen)) < rng.uniform(0.3, 0.7)).astype(int)
         y[chosen] = 0.999 * radius * u[side]
-
-    for chosen in (np.arange(n), places[1], places[0]):
-        two_points(chosen)
     return np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, y)))
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_records_that_mislead_the_samples_have_the_same_mean(tmp_path, seed) -> None:
+def test_records_whose_first_parts_mislead_have_the_same_mean(tmp_path, seed) -> None:
     """The tolerance is part of the sensitivity, so no record may keep the search from it."""
     space, radius, n = riemdp.Lorentz(3), 9.0, 2000
     X = hostile(space, radius, n, seed)
@@ -455,44 +391,34 @@ def test_records_that_mislead_the_samples_have_the_same_mean(tmp_path, seed) -> 
     assert apart <= 2 * query.tolerance
 
 
-def test_a_ball_whose_mean_is_not_sure_to_be_found_is_refused(tmp_path) -> None:
+class Unbounded(riemdp.Lorentz):
+    """A space that knows no lower bound of its curvature."""
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        return -math.inf, -1.0
+
+    def _resolution(self, center: np.ndarray, radius: float) -> float:
+        return riemdp.Lorentz(self.n)._resolution(center, radius)
+
+
+def test_a_ball_whose_mean_is_not_sure_to_be_found_is_refused() -> None:
+    for streamed in (False, True):
+        with pytest.raises(InvalidArgument, match="not sure to be found"):
+            FrechetMean(Ball(Unbounded(3).origin, 1.0).on(Unbounded(3)), 4, streamed=streamed)
+
+
+def test_in_a_large_dimension_the_mean_of_a_wide_ball_is_found(tmp_path) -> None:
+    """At a radius of 5 an inverse Hessian of rank one was not sure to lead there."""
     space = riemdp.Lorentz(2100)
-    there = mapped(tmp_path, np.tile(np.eye(2100)[0], (4, 1)))
-    for radius, refused in ((3.0, False), (5.0, True)):
-        query = FrechetMean(Ball(space.origin, radius).on(space), 4)
-        if refused:
-            with pytest.raises(InvalidArgument, match="not sure to be found"):
-                query.prepare(there)
-            with pytest.raises(InvalidArgument, match="not sure to be found"):
-                FrechetMean(query.domain, 4, streamed=True)
-            query.prepare(np.asarray(there))
-        else:
-            query.prepare(there)
-
-
-def test_freed_arrays_go_back_around_a_pass(tmp_path, monkeypatch) -> None:
-    given: list[int] = []
-    monkeypatch.setattr(_stream, "give_back", lambda: given.append(1))
-    monkeypatch.setattr(_stream, "_OFTEN", np.inf)  # however slow this machine is
-    path = tmp_path / "x.npy"
-    np.save(path, np.zeros((40, 2)))
-    source = source_of(np.load(path, mmap_mode="r"))
-    assert source is not None
-    records = stream_of(source, np.asarray)
-    records.mean(lambda x: x)
-    assert len(given) == 2
-    monkeypatch.setattr(_stream, "_OFTEN", -1.0)  # after every part
-    given.clear()
-    records.mean(lambda x: x)
-    assert len(given) == 3
-
-
-def test_another_malloc_keeps_what_it_keeps(monkeypatch) -> None:
-    def none(_: object) -> object:
-        return object()  # a library that has no such function
-
-    monkeypatch.setattr(_memory.ctypes, "CDLL", none)
-    _memory.give_back()
+    y = np.zeros((4, space.dim))
+    y[np.arange(4), np.arange(4)] = 4.9
+    X = np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, y)))
+    query = FrechetMean(Ball(space.origin, 5.0).on(space), 4)
+    found = query.value(query.prepare(mapped(tmp_path, X)))
+    mean = np.asarray(space.log(found, X)).mean(axis=0)
+    assert query.tolerance is not None
+    assert float(space.norm(found, mean)) <= query.tolerance + 1e-13
 
 
 def test_blocks_of_a_dask_array_are_counted_and_masked_entries_are_none() -> None:

@@ -10,7 +10,7 @@ import scipy.linalg
 
 import riemdp
 from riemdp import Ball
-from tests.seam import Doors, plant
+from tests.seam import plant
 
 _SLOW = [
     riemdp.Euclidean(3),
@@ -213,8 +213,6 @@ def test_many_records_are_clamped_in_parts_with_the_same_result(monkeypatch):
     ball = Ball(np.eye(3), 1.0)
     whole = np.asarray(ball.clamp(m, x))
     plant(monkeypatch, "entries clamped at once", 1000)
-    Doors.clamp.clear_cache()  # type: ignore[attr-defined]
     parts = np.asarray(ball.clamp(m, x))
-    Doors.clamp.clear_cache()  # type: ignore[attr-defined]
     np.testing.assert_allclose(parts, whole, atol=1e-12)
     assert bool(np.all(np.asarray(ball.contains(m, parts))))

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 import riemdp
 from riemdp import ConvergenceWarning, InvalidArgument, SpreadWarning, frechet_mean
@@ -26,7 +27,7 @@ from riemdp.manifolds import (
     Sphere,
     Stiefel,
 )
-from riemdp.statistics import _affine_mean, _frechet_mean, _threads
+from tests.seam import original, plant
 
 KEY = jax.random.PRNGKey(20)
 SPACES = [
@@ -42,7 +43,6 @@ SPACES = [
 ]
 
 
-# one space a solver: fewer compilations
 FEW = [
     m
     for m in SPACES
@@ -163,10 +163,8 @@ def _oracle_residual(M, X):
 
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-9, 1e-11])
-def test_affine_bound_without_a_last_pass_is_a_bound(tol):
-    """The residual stated after a Newton step that no pass follows is never below the true one (a
-    few units of rounding).
-    """
+def test_the_residual_of_matrices_is_no_less_than_it_says(tol):
+    """Up to a few units of rounding."""
     X = _wishart(1100, 4)
     for scale in (1.0, 2.0):
         values, q = np.linalg.eigh(X)
@@ -175,92 +173,6 @@ def test_affine_bound_without_a_last_pass_is_a_bound(tol):
         assert result.converged
         assert _oracle_residual(np.asarray(result.value), spread) <= result.residual + 1e-13
         assert result.residual <= tol
-
-
-def test_the_bound_after_a_newton_step_holds_for_each_record_and_is_no_luxury():
-    """Eigenvalues and a step found by hill climbing: what a step leaves of the gradient of one
-    record is below its bound, and would be above a tenth of it (planted).
-    """
-    rng = np.random.default_rng(3)
-
-    def share(logs, direction, length):
-        s = (direction + direction.T) * length / np.linalg.norm(direction + direction.T)
-        gaps = np.maximum(np.abs(logs[:, None] - logs[None, :]) / 2, 1e-9)
-        kernel = gaps / np.tanh(gaps)
-        values, q = np.linalg.eigh(s)
-        back = (q * np.exp(-values / 2)) @ q.T
-        values, q = np.linalg.eigh((back * np.exp(logs)) @ back)
-        left = (q * np.log(values)) @ q.T - np.diag(logs) + kernel * s
-        return np.linalg.norm(left) / _affine_mean.residual_after(s, 0.0, float(kernel.max()))
-
-    highest = 0.0
-    for k, spread, length in ((2, 13.0, 1e-3), (3, 13.0, 0.1), (2, 6.0, 0.5), (5, 3.0, 0.01)):
-        logs, direction = rng.uniform(-spread / 2, spread / 2, k), rng.normal(size=(k, k))
-        best, stride = share(logs, direction, length), 0.5
-        for _ in range(300):
-            near = logs + 0.3 * stride * spread * rng.normal(size=k)
-            near = np.clip(near, -spread / 2, spread / 2)
-            turned = direction / np.linalg.norm(direction) + stride * rng.normal(size=(k, k))
-            found = share(near, turned, length)
-            if found > best:
-                best, logs, direction = found, near, turned
-            else:
-                stride *= 0.98
-        assert best < 1.0
-        highest = max(highest, best)
-    assert highest > 0.1
-
-
-def test_kernel_of_the_hessian_is_that_of_fifty_digits():
-    """Of eigenvalues as far apart as the method takes, equal, one rounding apart, and about the
-    ratio where a series takes over.
-    """
-    mpmath = pytest.importorskip("mpmath")
-    rng = np.random.default_rng(0)
-    edge = (1.0 - _affine_mean._NEAR) / (1.0 + _affine_mean._NEAR)
-    one = np.nextafter(1.0, 2.0)
-    values = np.sort(
-        np.concatenate(
-            [
-                np.exp(rng.uniform(-6.9, 6.9, (40, 4))),
-                np.exp(rng.normal(0, 1, (20, 1)) + 1e-3 * rng.standard_normal((20, 4))),
-                [[1.0, 1.0, one, one * one], [3.0] * 4, [1e-6, 1e-6, 1.0, 1.0]],
-                [
-                    [edge * (1 - 1e-12), edge, edge * (1 + 1e-12), 1.0],
-                    [1e-303, 1e-300, 1e300, 1e303],
-                ],
-            ]
-        ),
-        axis=1,
-    )
-    w = rng.uniform(0.5, 2.0, len(values))
-
-    def exact(a, b):
-        theta = abs(mpmath.log(mpmath.mpf(a)) - mpmath.log(mpmath.mpf(b))) / 2
-        return float(theta * mpmath.coth(theta)) if theta else 1.0
-
-    with mpmath.workdps(50), np.errstate(over="raise", divide="raise", invalid="raise"):
-        truth = np.array([[[exact(a, b) for b in row] for a in row] for row in values])
-        found = np.empty((*values.shape, 4))
-        _affine_mean._kernel(values, np.log(values), w, out=found)
-    truth *= w[:, None, None]
-    np.testing.assert_allclose(found, truth, rtol=5e-13)
-
-
-def test_affine_mean_is_the_same_through_subsamples_and_threads(monkeypatch):
-    X = _wishart(1100, 4)
-    plain = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
-    monkeypatch.setattr(_affine_mean, "PART", 100)
-    monkeypatch.setattr(_affine_mean, "SUBSAMPLES", (32, 128))
-    np.testing.assert_allclose(
-        np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), plain, atol=1e-12
-    )
-    monkeypatch.setattr(_threads, "cores", lambda: 1)
-    again = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
-    monkeypatch.setattr(_threads, "cores", lambda: 7)
-    np.testing.assert_array_equal(
-        np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), again
-    )
 
 
 def test_affine_mean_reads_both_halves_of_a_record():
@@ -295,18 +207,13 @@ def test_affine_mean_is_equivariant_and_handles_ill_conditioned_records():
     assert _gradient_norm(SPDAffineInvariant(3), result.value, wild) <= 1e-6
 
 
-def test_newton_that_overshoots_is_taken_back(monkeypatch):
-    """With every Newton step made 30 times too long the safeguard still finds the mean, and says
-    honestly how well.
+def test_steps_that_overshoot_are_taken_back(monkeypatch):
+    """With every step made 30 times too long the mean is still found, and how well is said
+    honestly.
     """
-    honest = _affine_mean._solve
-
-    def too_long(*arguments):
-        step, _left = honest(*arguments)
-        return 30.0 * step, 1.0
-
+    usual = original("length of a step")
+    plant(monkeypatch, "length of a step", lambda *given: 30.0 * usual(*given))
     X = _wishart(50, 3)
-    monkeypatch.setattr(_affine_mean, "_solve", too_long)
     result = frechet_mean(SPDAffineInvariant(3), X, tol=1e-8)
     assert result.converged
     assert _oracle_residual(np.asarray(result.value), X) <= 1e-8
@@ -314,14 +221,25 @@ def test_newton_that_overshoots_is_taken_back(monkeypatch):
 
 def test_failure_to_converge_is_said(monkeypatch):
     X = _records(SPDBuresWasserstein(3), spread=1.0)
-    monkeypatch.setattr(_frechet_mean, "MAX_PASSES", 2)
+    solver = original("solver of a mean")
+    plant(monkeypatch, "solver of a mean", lambda *given: solver(*given[:4], 2))
     with pytest.warns(ConvergenceWarning, match="tol"):
         result = frechet_mean(SPDBuresWasserstein(3), X, tol=1e-12)
     assert not result.converged
+    assert result.iterations == 2
     assert result.residual > 1e-12
     assert _gradient_norm(SPDBuresWasserstein(3), result.value, X) == pytest.approx(
         result.residual, rel=1e-3
     )
+
+
+def test_a_mean_does_not_depend_on_the_threads_of_a_library():
+    X, found = _wishart(20_000, 5), []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(np.asarray(frechet_mean(SPDAffineInvariant(5), X, tol=1e-9).value))
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=0.0, atol=1e-12)
 
 
 def test_spread_beyond_convexity_is_reported():
@@ -453,7 +371,6 @@ def test_bad_records_are_refused_without_showing_them(X, word):
     ],
 )
 def test_one_bad_record_of_many_matrices_is_refused_whatever_its_weight(bad, weight):
-    """The solver looks at the records itself, in a pass that it makes in any case."""
     X, weights = _wishart(1500, 3), np.ones(1500)
     X[1234], weights[1234] = bad, weight
     with warnings.catch_warnings():

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, one_of
@@ -31,7 +31,10 @@ from ._attacks import AuditResult, assess
 from ._one_run import OneRunAudit, audit_in_one_run
 from ._unbounded import Unbounded
 
-Score = Callable[[Point], Float[Array, " trials"]]
+if TYPE_CHECKING:
+    from .._namespace import Array
+
+Score = Callable[[Point], "Float[Array, ' trials']"]
 
 
 class Attack(NamedTuple):

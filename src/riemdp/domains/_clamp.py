@@ -113,11 +113,11 @@ def flagged_batch(
     moved = at(scale)
     usable = valid & all_finite(scale.ndim, moved)
     moved = choose(usable, moved, center)
-    # Far from the center float64 may not hold the end of the geodesic: nothing but the result
-    # itself says that it is a point, and that the ball was reached.
-    reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= _most(radius))
+    # Far from the center float64 may not hold the end of the geodesic, nor a matrix what its
+    # decomposition says: nothing but the result itself says that it is a point, and in the ball.
     kept = choose(inside, safe, moved)
-    valid = valid & (inside | (usable & reached))
+    reached = manifold._dist(center, kept) <= _most(radius)
+    valid = valid & reached & (inside | (usable & manifold._belongs(moved, TIGHT)))
     return choose(valid, kept, center), ~inside
 
 

@@ -18,7 +18,6 @@ from ._sources import (
     Unreadable,
     checksum,
     reported,
-    spread_out,
     unmasked,
 )
 
@@ -89,14 +88,6 @@ class OnCluster(AbstractSource):
                 " and see that the workers have riemdp installed"
             )
         raise Unreadable(f"argument `{name}`: a block of the Dask array {why}")
-
-    def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
-        import dask.array  # type: ignore[reportMissingImports]
-
-        stretches = spread_out(self.n, size)
-        some = dask.array.concatenate([self.array[start:stop] for start, stop in stretches])
-        places = np.concatenate([np.arange(start, stop) for start, stop in stretches])
-        return OnCluster(self._tried(some.rechunk({0: -1}).persist)), places
 
     def fetched(self, start: int, stop: int) -> Any:
         return self._tried(lambda: np.asarray(self.array[start:stop]))

@@ -129,10 +129,6 @@ class AbstractSource(abc.ABC):
         """
 
     @abc.abstractmethod
-    def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
-        """About `size` of the records, and their places, which do not depend on what they hold."""
-
-    @abc.abstractmethod
     def fetched(self, start: int, stop: int) -> Any:
         """Some records as they are stored, or an error that shows nothing of them."""
 
@@ -187,11 +183,6 @@ class AbstractReader(AbstractSource):
                 reported(stop, self.n)
         if stored:
             self._compare((seen,))
-
-    def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
-        stretches = spread_out(self.n, size)
-        held = Held([self.fetched(start, stop) for start, stop in stretches])
-        return held, np.concatenate([np.arange(start, stop) for start, stop in stretches])
 
     def chosen(self, places: np.ndarray) -> AbstractSource:
         return Chosen(self, places)
@@ -329,13 +320,3 @@ def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:
             " reduced for single arrays only: give mapped files, HDF5 or Zarr arrays"
         )
     return Columns(readers)
-
-
-def spread_out(n: int, size: int, runs: int = 64) -> list[tuple[int, int]]:
-    """At most `runs` stretches of n places with about `size` places in all, evenly spread."""
-    runs = max(1, min(runs, size))
-    length = -(-size // runs)
-    if n <= runs * length:
-        return [(0, n)]
-    starts = [(i * (n - length)) // max(1, runs - 1) for i in range(runs)]
-    return [(start, start + length) for start in starts]

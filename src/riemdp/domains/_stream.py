@@ -22,7 +22,7 @@ from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ._cluster import OnCluster
 from ._mapped import source_of_map
-from ._sources import AbstractReader, AbstractSource, Form, Held, Sliced, Sums
+from ._sources import AbstractReader, AbstractSource, Form, Sliced, Sums
 
 ENTRIES = 1 << 16  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
@@ -122,7 +122,7 @@ def source_of(X: object, called: str = "X") -> AbstractSource | None:
 # ------------------------------------------------------------------ the records of a query
 @dataclasses.dataclass(frozen=True)
 class _Work:
-    """What is done with some records: admit, pad, move, sum. It can be sent to another process."""
+    """What is done with some records: admit, move, sum. It can be sent to another process."""
 
     admit: Callable[[Any], Point]
     step: Step
@@ -219,17 +219,6 @@ class Stream:
         """The same records with weights, and a point in the place of records that lack."""
         return dataclasses.replace(self, weights=weights, filler=filler)
 
-    def thinned(self, size: int) -> Stream:
-        """About `size` of the records, chosen by their places."""
-        part, places = self.source.thinned(size)
-        weights = None if self.weights is None else self.weights[places]
-        filler = self.filler
-        if filler is not None and self.n:
-            filler = filler[0], filler[1] * part.n / self.n
-        if weights is not None and not weights.any() and not (filler and filler[1] > 0):
-            weights = None  # none of these counts: for a sample they may as well count alike
-        return dataclasses.replace(self, source=part, weights=weights, filler=filler)
-
     def chosen(self, places: np.ndarray, size: int) -> Stream:
         """The records at these places, which increase; `size`, a public number of them, decides
         how they are cut into parts.
@@ -246,24 +235,10 @@ class Stream:
         records = map_leaves(np.asarray, self.admit(self.source.at(places)))
         return self.step(map_leaves(lambda x: _filled(x, size), records))[0]
 
-    def held(self) -> tuple[Point, np.ndarray] | None:
-        """The points, the filler among them, and their shares, where the records are in memory."""
-        if not isinstance(self.source, Held):
-            return None
-        points = self.step(map_leaves(np.asarray, self.admit(self.source.whole)))[0]
-        weights = np.ones(self.n) if self.weights is None else self.weights
-        if self.filler is not None:
-            point, weight = self.filler
-            points = map_leaves(
-                lambda x, last: np.concatenate([x, np.asarray(last)[None]]), points, point
-            )
-            weights = np.append(weights, weight)
-        return points, weights / math.fsum(weights)
-
     def sums(self, part: Part) -> tuple[Sums, float]:
         """(the sum of part(points, outside, weights) over the parts, the sum of the weights).
 
-        Where a part has fewer records it is filled up with points of weight 0.
+        The filler is a part of its own.
         """
         weights = None if self.weights is None else _Slice(self.weights)
         work = _Work(self.admit, self.step, part, self.rows, weights)

@@ -25,7 +25,7 @@ from ._region import Observation
 from ._release import Release
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 Value = TypeVar("Value")
 

@@ -33,7 +33,7 @@ from ._search_plan import GaussianNoise, PureNoise
 from ._shrinking import Floats, shortened
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 _MOST_NOISE = 2.0**29  # multiplier times root of coordinates: every grid holds what is below
 

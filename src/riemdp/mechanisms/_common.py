@@ -25,7 +25,9 @@ from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
 if TYPE_CHECKING:
-    from jaxtyping import Array, Bool
+    from jaxtyping import Bool
+
+    from .._namespace import Array
 
 Floats = NDArray[np.float64]
 _Ball = tuple[Point, float, float]  # center, radius, fold

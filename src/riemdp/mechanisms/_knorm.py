@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,9 +37,6 @@ from ._common import ADJACENCIES, admitted, optional_domain
 from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
-
-if TYPE_CHECKING:
-    pass
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8

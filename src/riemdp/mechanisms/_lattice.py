@@ -25,7 +25,7 @@ from ..randomness._rounded import scale_up
 from ._common import Floats
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 FINENESS = 32  # a standard deviation is 2^32 to 2^33 steps of the grid
 _FARTHEST = 1022  # coordinates beyond 2^1022 steps are moved there: no two go further apart

@@ -25,7 +25,9 @@ from ._common import Floats, end_everywhere, end_of
 from ._error_law import ErrorLaw
 
 if TYPE_CHECKING:
-    from jaxtyping import Array, Bool
+    from jaxtyping import Bool
+
+    from .._namespace import Array
 
 OF = ("sample", "population")
 METHODS = ("finite-sample", "limit-theorem")

@@ -20,7 +20,7 @@ from ._budgeted import BudgetedNoise
 from ._search_records import SearchRecords, log_scales, valid_flags
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    pass
 
 
 class SearchPeople(SearchRecords):
@@ -73,7 +73,7 @@ class SearchPeople(SearchRecords):
         """How many people have at least half of their records within a radius of the plan."""
         return self.members.majority(self.has_log & (self.distances <= radius * self.unit))
 
-    def coordinates(self, query: TangentMean) -> Array:
+    def coordinates(self, query: TangentMean) -> Floats:
         """The value of a query about the centre, of one vector a person."""
         own = self.members.means(shortened_on_host(query, self.rows))
         return query.coordinates(query.shorten(np.asarray(own)))

@@ -20,7 +20,9 @@ from ._budgeted import BudgetedNoise, Floats
 from ._search_answers import SearchAnswers
 
 if TYPE_CHECKING:
-    from jaxtyping import Array, Bool, Float
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 
 class SearchRecords(SearchAnswers):
@@ -34,7 +36,7 @@ class SearchRecords(SearchAnswers):
     def __init__(self, domain: SearchDomain, X: Any, noise: BudgetedNoise, source: NoiseSource):
         super().__init__(domain, noise)
         self.X, self.source = X, source
-        self.logs: Array = np.zeros((0, self.manifold.dim))
+        self.logs: Floats = np.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
         self.has_log = np.zeros(0, dtype=bool)
         self._scales: tuple[np.ndarray, np.ndarray] | None = None
@@ -83,15 +85,14 @@ class SearchRecords(SearchAnswers):
     def take(self, center: Point) -> None:
         """Look from this centre from now on."""
         self.center = center
-        self.logs, has_log = log_flagged(self.manifold, center, self.X)
-        self.has_log = np.asarray(has_log)
-        self.distances = np.linalg.norm(np.asarray(self.logs), axis=1)
+        self.logs, self.has_log = log_flagged(self.manifold, center, self.X)
+        self.distances = np.linalg.norm(self.logs, axis=1)
 
     def within(self, radius: float) -> int:
         """How many records lie within a radius of the plan."""
         return int(np.count_nonzero(self.has_log & (self.distances <= radius * self.unit)))
 
-    def coordinates(self, query: TangentMean) -> Array:
+    def coordinates(self, query: TangentMean) -> Floats:
         """The value of a query about the centre."""
         return query.coordinates(query.shorten(self.logs))
 

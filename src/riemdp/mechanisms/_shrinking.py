@@ -19,7 +19,9 @@ from ..manifolds._base import Point
 from ..randomness import noise_source
 
 if TYPE_CHECKING:
-    from jaxtyping import Array, Float
+    from jaxtyping import Float
+
+    from .._namespace import Array
 
 Floats = NDArray[np.float64]
 

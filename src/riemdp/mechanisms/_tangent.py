@@ -31,7 +31,7 @@ from ._error_law import ChiLaw, gaussian_law
 from ._lattice import added, grid_of, on_grid
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from ._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ._region import Observation
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 
 class AbstractTangentNoise(PointMechanism):

@@ -30,7 +30,7 @@ from ._region import Observation
 from ._search_answers import outside_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    pass
 
 _LINE = Euclidean()
 _ORIGIN = np.zeros(())
@@ -167,5 +167,5 @@ def noisy_number(
     return Drawn(value, scale, stretch * query.sensitivity, bounded, {**(facts or {})}, seen)
 
 
-def _as_vector(value: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _as_vector(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(value, dtype=np.float64).reshape(1)

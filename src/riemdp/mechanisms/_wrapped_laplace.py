@@ -27,7 +27,7 @@ from ._region import Observation
 from ._wrapped import AbstractWrapped
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from ..manifolds._base import Point
 from ._points import direction_and_exp
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.

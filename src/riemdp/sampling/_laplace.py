@@ -8,7 +8,7 @@ import dataclasses
 import math
 import warnings
 from functools import lru_cache, partial, singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -571,17 +571,21 @@ def as_source(rng_or_key: int | NoiseSource | PRNGKeyArray | None) -> NoiseSourc
     """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the
     key).
     """
-    if is_jax(rng_or_key):
-        import jax
+    if not (is_jax(rng_or_key) or isinstance(rng_or_key, np.ndarray)):
+        return noise_source(cast("int | NoiseSource | None", rng_or_key))
+    bits = _bits_of(rng_or_key)
+    if bits.dtype != np.uint32 or bits.ndim != 1:
+        raise InvalidArgument(
+            "argument `rng_or_key` is an array, not a JAX key; give None, an int or a NoiseSource"
+        )
+    return noise_source(int.from_bytes(bits.tobytes(), "little"))
 
-        if jax.numpy.issubdtype(rng_or_key.dtype, jax.dtypes.prng_key):
-            rng_or_key = jax.random.key_data(rng_or_key)
-        rng_or_key = np.asarray(rng_or_key)
-    if isinstance(rng_or_key, np.ndarray):
-        if rng_or_key.dtype != np.uint32 or rng_or_key.ndim != 1:
-            raise InvalidArgument(
-                "argument `rng_or_key` is an array, not a JAX key; give None, an int or a"
-                " NoiseSource"
-            )
-        return noise_source(int.from_bytes(np.asarray(rng_or_key).tobytes(), "little"))
-    return noise_source(rng_or_key)
+
+def _bits_of(key: Any) -> np.ndarray:
+    """Those of a JAX key, of either kind; an array as it is."""
+    if isinstance(key, np.ndarray):
+        return key
+    import jax
+
+    of_new_kind = jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(key) if of_new_kind else key)

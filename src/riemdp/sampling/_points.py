@@ -18,7 +18,7 @@ from ..randomness import NoiseSource
 from ..randomness._source import PARALLEL
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    from .._namespace import Array
 
 
 def radii_and_normals(

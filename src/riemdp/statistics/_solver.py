@@ -3,9 +3,9 @@
 A pass over the records gives the mean logarithm at a point; its length is the residual, and it is
 measured at every point, the last one too. Steps are those of Anderson (1965), which combine what
 the last passes saw. In a ball of known curvature, what they may fail at is bounded: after a public
-number of passes plain steps of the public length 1 / L follow from the best point, each moved into
-the ball. With h and L the smallest and the largest curvature of F = 1/2 sum_i w_i d(., x_i)^2 they
-bring F nearer to its minimum by 1 - h / L at least, whatever the records are. Proof:
+number of passes plain steps of the public length h / L follow from the best point, with h and L the
+smallest and the largest curvature of F = 1/2 sum_i w_i d(., x_i)^2 in the ball. They stay in it and
+bring F nearer to its minimum by a public factor, whatever the records are. Proof:
 docs/proofs/mean-sensitivity.md, Lemma 5.
 """
 
@@ -79,7 +79,7 @@ def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
     found = _accelerated(domain.manifold, look, domain.center, tolerance, ACCELERATED)
     if found.residual <= tolerance:
         return found
-    length, passes = 1.0 / largest_hessian(domain), found.passes
+    length, passes = domain.strong_convexity / largest_hessian(domain), found.passes
     point, best = domain.clamp_point(found.value), Found(domain.center, math.inf, passes)
     for passes in range(found.passes + 1, found.passes + plain_steps(domain, tolerance) + 1):
         seen = look(point)
@@ -100,36 +100,40 @@ def mean_from(
 
 # ------------------------------------------------------------------ public numbers
 def largest_hessian(domain: Domain) -> float:
-    """L, an upper bound of the second derivative of d(., x)^2 / 2 where a plain step may lead, for
-    every x of the ball: t coth t with t = 4 r sqrt(-kappa), kappa the least curvature; 1 without
-    negative curvature.
+    """L, an upper bound of the second derivative of d(., x)^2 / 2 on the ball, for every x of it:
+    t coth t with t = 2 r sqrt(-kappa), kappa the least curvature; 1 without negative curvature.
     """
     lowest = float(domain.manifold.curvature_bounds[0])
-    t = 4.0 * domain.radius * math.sqrt(max(0.0, -lowest))
+    t = 2.0 * domain.radius * math.sqrt(max(0.0, -lowest))
     return t / math.tanh(t) if t > 0.0 else 1.0
+
+
+def plain_fall(domain: Domain) -> float:
+    """The share of F - min F that a plain step takes away at least: h^2 (2 - h) / L."""
+    h = domain.strong_convexity
+    return h * h * (2.0 - h) / largest_hessian(domain)
 
 
 def plain_steps(domain: Domain, tolerance: float) -> int:
     """How many plain steps reach the tolerance from any point of the ball: a public number.
 
-    F - min F is at most 2 r^2 at first, falls by 1 - h / L a step, and is at least |grad F|^2 /
-    (2 L).
+    F - min F is at most 2 r^2 at first, falls by the factor 1 - `plain_fall`, and is at least
+    |grad F|^2 h (2 - h) / (2 L).
 
     Raises:
         InvalidArgument: Nothing is known of the curvature, so they may not reach it.
     """
-    largest = largest_hessian(domain)
-    share = domain.strong_convexity / largest
-    if not share > 0.0:
+    h, fall = domain.strong_convexity, plain_fall(domain)
+    if not fall > 0.0:
         raise InvalidArgument(
             f"argument `ball`: the Frechet mean on {domain.manifold!r} in a ball of radius"
             f" {domain.radius:g} is not sure to be found, because no lower bound of the curvature"
             " is known; give mechanism='tangent-mean'"
         )
-    if share >= 1.0:
+    if fall >= 1.0:
         return 2
-    gap = 4.0 * largest * (domain.radius / tolerance) ** 2
-    return 2 + math.ceil(math.log(max(gap, 1.0)) / -math.log1p(-share))
+    gap = 4.0 * largest_hessian(domain) * (domain.radius / tolerance) ** 2 / (h * (2.0 - h))
+    return 2 + math.ceil(math.log(max(gap, 1.0)) / -math.log1p(-fall))
 
 
 # ------------------------------------------------------------------ steps

@@ -1,0 +1,141 @@
+"""The solver of Frechet means in a ball reaches the public tolerance within a public number of
+passes, also where the accelerated part fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball
+from riemdp.statistics import FrechetMean
+from tests.seam import Means, original, plant
+
+SPHERE, PLANES, BURES = riemdp.Sphere(3), riemdp.Grassmann(4, 2), riemdp.SPDBuresWasserstein(2)
+MATRICES, HYPERBOLIC, ROTATIONS = (
+    riemdp.SPDAffineInvariant(2),
+    riemdp.Lorentz(3),
+    riemdp.Stiefel(3, 3),
+)
+MIXED = riemdp.Product(SPHERE, HYPERBOLIC)
+WIDE = math.inf  # a ball near the largest
+BALLS = [
+    (MATRICES, 0.5),
+    (MATRICES, 6.0),
+    (HYPERBOLIC, 2.0),
+    (HYPERBOLIC, 7.0),
+    (riemdp.PoincareBall(2), 6.0),
+    (SPHERE, 0.5),
+    (SPHERE, WIDE),
+    (PLANES, WIDE),
+    (ROTATIONS, WIDE),
+    (BURES, WIDE),
+    (MIXED, WIDE),
+    (riemdp.Euclidean(2), 6.0),
+]
+balls = pytest.mark.parametrize(("space", "radius"), BALLS, ids=str)
+KINDS = ("edge", "clusters", "antipodal", "one apart", "inside", "equal")
+
+
+def query_of(space, radius: float, n: int) -> FrechetMean:
+    if radius == WIDE:
+        radius = 0.9 * float(Ball(space.origin, 1e-3).on(space).convexity_limit)
+    return FrechetMean(Ball(space.origin, radius).on(space), n)
+
+
+def records(query: FrechetMean, kind: str, seed: int):
+    """Records of the ball: on its edge, in clusters there, in opposite points, or anywhere."""
+    space, n, rng = query.domain.manifold, query.n, np.random.default_rng(seed)
+    u = rng.normal(size=(n, space.dim))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    places = rng.permutation(n)[:, None]
+    near = u[:3][rng.integers(3, size=n)] + 0.01 * u
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    y = {
+        "edge": u,
+        "clusters": near,
+        "antipodal": np.where(places % 3 == 0, u[:1], -u[:1]),
+        "one apart": np.where(places == 0, u[:1], -u[:1]),
+        "inside": rng.uniform(size=(n, 1)) * u,
+        "equal": np.tile(u[:1], (n, 1)),
+    }[kind]
+    length = 0.999999 * query.domain.radius
+    return space.exp(space.origin, space.from_coordinates(space.origin, length * y))
+
+
+def residual(query: FrechetMean, value, points) -> float:
+    """By the public logarithm."""
+    space = query.frame.local.manifold
+    logs = np.asarray(space.to_coordinates(value, space.log(value, points)))
+    return float(np.linalg.norm([math.fsum(column) / len(logs) for column in logs.T]))
+
+
+def fails(manifold, look, start, tolerance, most):
+    """Planted: an accelerated part that returns its start after all of its passes."""
+    return dataclasses.replace(solver(manifold, look, start, tolerance, 1), passes=most)
+
+
+solver = original("solver of a mean")
+
+
+@pytest.fixture
+def passes(monkeypatch) -> list[float]:
+    """The mean square of the logarithms in every pass over records."""
+    seen: list[float] = []
+    look_at = original("pass of a mean")
+
+    def counted(*given):
+        look = look_at(*given)
+
+        def watched(point):
+            found = look(point)
+            seen.append(found.square)
+            return found
+
+        return watched
+
+    plant(monkeypatch, "pass of a mean", counted)
+    return seen
+
+
+def check(query: FrechetMean, X, passes: list[float]) -> None:
+    local, tolerance = query.frame.local, query.tolerance
+    assert tolerance is not None
+    passes.clear()
+    prepared = query.prepare(X)
+    value = query.value(prepared)
+    assert residual(query, value, prepared.points) <= tolerance + 1e-12
+    assert len(passes) <= Means.ACCELERATED + Means.plain_steps(local, tolerance)
+
+
+@balls
+def test_plain_steps_alone_reach_the_tolerance_and_fall_by_what_is_proved(
+    monkeypatch, passes, space, radius
+) -> None:
+    plant(monkeypatch, "solver of a mean", fails)
+    query = query_of(space, radius, 9)
+    left = 1.0 - Means.plain_fall(query.frame.local)
+    for kind in ("edge", "clusters", "antipodal"):
+        check(query, records(query, kind, 1), passes)
+        steps = np.array(passes[1:])
+        above = steps - steps.min()
+        assert np.all(above[1:] <= left * above[:-1] + 1e-12 * steps[0])
+
+
+@balls
+def test_a_search_over_records_finds_none_that_keep_the_tolerance(passes, space, radius) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        query = query_of(space, radius, int(rng.integers(3, 30)))
+        check(query, records(query, KINDS[seed % len(KINDS)], seed), passes)
+
+
+def test_the_number_of_plain_steps_is_public_and_moderate() -> None:
+    for space, radius in BALLS:
+        query = query_of(space, radius, 9)
+        assert query.tolerance is not None
+        assert 2 <= Means.plain_steps(query.frame.local, query.tolerance) <= 20_000
