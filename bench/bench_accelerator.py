@@ -32,10 +32,9 @@ import numpy as np
 
 import riemdp
 from riemdp import DPRGD, Ball, Budget, SPDAffineInvariant, private_minimize, problems
+from riemdp import _decompositions as decompositions
 from riemdp.domains._clamp import clamp, in_parts
-from riemdp.manifolds import _decompositions as decompositions
 from riemdp.manifolds import _spectral as sp
-from riemdp.statistics._riemannian_mean import gradient_mean
 
 from ._timing import Row, comparison, markdown, paired, write_table
 
@@ -70,15 +69,11 @@ def works(
     stored = np.load(file, mmap_mode="r")
     ball, center = Ball(np.eye(space.k), RADIUS), jax.device_put(np.eye(space.k), device)
     there = jax.device_put(x, device)
-    weights = jax.device_put(np.full(len(x), 1.0 / len(x)), device)
     problem, step = problems.frechet_mean(space), DPRGD(1, 0.5, 1.0)
     mean = functools.partial(riemdp.private_frechet_mean, mechanism="wrapped-gaussian")
     calls: dict[str, Callable[[], Any]] = {
         "eigendecompositions, records on the device": lambda: spectra(space, there),
         "clamp, records on the device": lambda: clamp(space, center, RADIUS, there),
-        "mean by gradient steps, records on the device": lambda: gradient_mean(
-            space, there, weights, 1e-6, 50
-        ),
         "a private mean": lambda: mean(space, x, ball, BUDGET).value,
         "a private mean of a file": lambda: mean(space, stored, ball, BUDGET).value,
         "a step of DP-RGD": lambda: private_minimize(problem, x, space.origin, step, BUDGET).value,

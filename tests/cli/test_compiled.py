@@ -52,6 +52,9 @@ def test_a_second_data_set_adds_no_program(tmp_path):
         np.save(tmp_path / f"{name}.npy", scale * rows)
     home, flat = tmp_path / "cache", ("--space", "euclidean")  # which compiles least
     run(home, tmp_path / "a.npy", *flat)
+    assert not kept(home)  # a mechanism computes with NumPy
+    flat = (*flat, "--mechanism", "dp-rgd")
+    run(home, tmp_path / "a.npy", *flat)
     first = kept(home)
     assert len(first) > 5
     (folder,) = (home / "riemdp").iterdir()

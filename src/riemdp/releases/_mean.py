@@ -332,8 +332,7 @@ def prepared_mean(
         inside = records.moved(domain.frame.moving)
     else:
         inside = domain.frame.clamp(records)
-    # What runs on JAX is imported where it is asked for.
-    from ._optimised import optimised, optimiser_of
+    from ._optimised import optimised, optimiser_of  # on JAX, so not at the top
 
     used = optimiser_of(name, optimizer)
     run = partial(optimised, used, local, inside, n, budget, grouped is not None)
