@@ -40,7 +40,7 @@ from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed, cost_of, cost_of_named
 
 if TYPE_CHECKING:
-    from jaxtyping import Array
+    pass
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
@@ -362,9 +362,8 @@ class PrivateMDM(
         streamed = isinstance(clamped, Stream)
         mechanism, _ = counted_mechanism(name, local, m, plan, None, streamed=streamed)
         query = mean_query(domain, m, streamed=streamed)
-        # Every class is solved as n + 1 entries, those of other classes with share 0: were the
-        # arrays as long as the classes, JAX would compile anew for each size, and one label would
-        # decide how often.
+        # Every class is solved as n + 1 entries, those of other classes with share 0: private
+        # labels decide the size of no array.
         filler = np.asarray(local.center)[None]
         values = []
         for flags in own:
@@ -445,8 +444,8 @@ def _count_outside(clamped: Stream, flags: np.ndarray) -> int:
     return int(clamped.weighted(flags.astype(np.float64), None).sums(_outside)[0])
 
 
-def _outside(_: Point, outside: np.ndarray, weights: Array) -> np.float64:
-    return np.float64(np.count_nonzero(outside & (np.asarray(weights) > 0.0)))
+def _outside(_: Point, outside: np.ndarray, weights: np.ndarray) -> np.float64:
+    return np.float64(np.count_nonzero(outside & (weights > 0.0)))
 
 
 def half_budget(budget: Budget) -> Budget:

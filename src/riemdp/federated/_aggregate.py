@@ -75,22 +75,20 @@ def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
             as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)
         ]
         return None if any(p is None for p in parts) else tuple(parts)
-    if (
-        not (isinstance(reply, np.ndarray) or is_jax(reply))
-        or reply.dtype != np.float64
-        or reply.shape != wanted
-    ):
+    if not (isinstance(reply, np.ndarray) or is_jax(reply)):
         return None
     array = np.asarray(reply)
-    return np.asarray(array) if np.all(np.isfinite(array)) else None
+    if array.dtype != np.float64 or array.shape != wanted:
+        return None
+    return array if np.all(np.isfinite(array)) else None
 
 
 def _near_and_on(manifold: AbstractManifold, current: Point, point: Point) -> np.ndarray:
-    on = manifold._belongs(point, _TOLERANCE)
     step = manifold._log(current, point)
-    distance = manifold._norm(current, step)
-    finite = np.all(np.stack([np.all(np.isfinite(leaf)) for leaf in leaves(step)]))
-    return on & finite & (distance < _INSIDE * manifold._injectivity_radius(current))
+    if not all(np.all(np.isfinite(leaf)) for leaf in leaves(step)):
+        return np.asarray(False)
+    near = manifold._norm(current, step) < _INSIDE * manifold._injectivity_radius(current)
+    return np.asarray(manifold._belongs(point, _TOLERANCE)) & np.asarray(near)
 
 
 @isolated

@@ -110,7 +110,7 @@ def _block(
 ) -> Array:
     def coordinates(record: Any) -> Array:
         tangent = manifold._to_tangent(point, gradient(point, record))
-        return manifold._to_coordinates(point, tangent) - center
+        return jnp.asarray(manifold._to_coordinates(point, tangent)) - center
 
     records, present = unfolded(records, jnp.asarray(present))
     y = jax.vmap(coordinates)(records)

@@ -146,7 +146,7 @@ class _PointState(AbstractKernel):
         """
         if self.manifold._is_submanifold:
             return parts.reshape(parts.shape[0], -1)
-        return jax.vmap(self.manifold._to_coordinates, (None, 0))(state, parts)
+        return jnp.asarray(jax.vmap(self.manifold._to_coordinates, (None, 0))(state, parts))
 
     def from_coordinates(self, state: State, y: Array) -> Frame:
         if self.manifold._is_submanifold:
@@ -197,7 +197,7 @@ class Generic(_PointState):
 
     def norms(self, state: State, parts: Parts) -> Array:
         """Norms of tangent vectors at `state`; NaN where one is not finite."""
-        norms = jax.vmap(self.manifold._norm, (None, 0))(state, parts)
+        norms = jnp.asarray(jax.vmap(self.manifold._norm, (None, 0))(state, parts))
         for leaf in jax.tree.leaves(parts):
             fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
             norms = jnp.where(fine, norms, jnp.nan)
@@ -257,7 +257,7 @@ class AffineInvariantMean(AbstractKernel):
                 whole = whole + scaled[:, :, None, j] * vectors[:, None, :, j]
         else:
             whole = scaled @ jnp.swapaxes(vectors, 1, 2)
-        return spectral.pack(whole if center is None else whole - center)
+        return jnp.asarray(spectral.pack(whole if center is None else whole - center))
 
     def from_coordinates(self, state: State, y: Array) -> Frame:
         return spectral.unpack(y, state.shape[-1])

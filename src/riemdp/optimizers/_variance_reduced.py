@@ -159,12 +159,12 @@ def expected_difference(
     for 0.
     """
     if middle is None:
-        return None, m._dist(point, anchor)
+        return None, jnp.asarray(m._dist(point, anchor))
     toward = m._log(point, anchor)
     leaves = jax.tree.leaves(toward)
     fine = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
     h = jax.tree.map(lambda v: jnp.where(fine, -middle * v, 0.0), toward)
-    return h, m._norm(point, toward)
+    return h, jnp.asarray(m._norm(point, toward))
 
 
 def _tangent(kernel: Generic, point: Point, parts: Parts) -> tuple[Array, Parts]:

@@ -219,7 +219,7 @@ def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Floats | N
     differences = [bend(e) for e in units]
     rows = [gradient(-STEP * e) - gradient(STEP * e) for e in units]
     hessian = np.stack(rows) / (2.0 * STEP)
-    lowest = _linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
+    lowest = np.asarray(_linalg.eigh((hessian + hessian.T) / 2)[1])[:, 0]
     if np.isfinite(lowest).all():
         differences.append(bend(lowest))
     return not min(differences) < -FLAT

@@ -13,10 +13,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
 from .._isolation import isolated
@@ -40,7 +40,9 @@ from ._sensitivity import (
 )
 from ._solver import look_at, mean_in, plain_steps
 
-Flags = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from .._namespace import Array
+
 
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
@@ -167,7 +169,7 @@ class AbstractMean(AbstractQuery):
 
     @property
     @abc.abstractmethod
-    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Array]]:
         """A function from admitted records to records in the ball, and which of them lay
         outside.
         """
@@ -261,9 +263,10 @@ class FrechetMean(AbstractMean):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.domain.check_convexity()
-        object.__setattr__(self, "tolerance", self._public_tolerance())
+        tolerance = self._public_tolerance()
+        object.__setattr__(self, "tolerance", tolerance)
         self._check_rounding()
-        plain_steps(self.frame.local, self.tolerance)
+        plain_steps(self.frame.local, tolerance)
 
     @property
     def frame(self) -> Frame:
@@ -295,7 +298,7 @@ class FrechetMean(AbstractMean):
         return exact + 2 * self._rounded
 
     @property
-    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Array]]:
         return self.frame.moving
 
     @property
@@ -410,7 +413,7 @@ class AmbientMean(AbstractMean):
         return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * rounding
 
     @property
-    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Array]]:
         d = self.domain
         return functools.partial(_carried_and_moved, d.manifold, d.center, d.radius)
 
@@ -426,7 +429,7 @@ class AmbientMean(AbstractMean):
 
 def _carried_and_moved(
     manifold: AbstractManifold, center: Point, radius: float, x: Point
-) -> tuple[Point, Flags]:
+) -> tuple[Point, Array]:
     """Records that satisfy the equations of the space loosely are carried onto it first: the clamp
     keeps those that are off by less than 1e-10, which is much in a tiny ball.
     """

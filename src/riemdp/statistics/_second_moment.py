@@ -168,8 +168,8 @@ def second_moment(rows: Floats, shares: Floats | None = None) -> Floats:
     without `shares`.
     """
     if shares is None:
-        return pack(_gram(rows) / len(rows))
-    return pack(_gram(rows * np.sqrt(shares)[:, None]))
+        return np.asarray(pack(_gram(rows) / len(rows)))
+    return np.asarray(pack(_gram(rows * np.sqrt(shares)[:, None])))
 
 
 def _gram(rows: Floats) -> Floats:
