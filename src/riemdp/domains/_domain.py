@@ -52,10 +52,10 @@ def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
 _FAR = 1e-12  # share of the radius up to which rounding far outside the ball is that of a value
 
 
-def _loses_far(manifold: AbstractManifold) -> bool:
+def loses_far(manifold: AbstractManifold) -> bool:
     """Whether float64 loses the logarithm of points far from the center."""
     if isinstance(manifold, Product):
-        return any(_loses_far(factor) for factor in manifold.manifolds)
+        return any(loses_far(factor) for factor in manifold.manifolds)
     return isinstance(manifold, AbstractSPD)
 
 
@@ -200,7 +200,7 @@ class Domain:
             InvalidArgument: There is no such I.
         """
         m, center = self.manifold, self.center
-        resolved = self._resolved_fold if _loses_far(m) else math.inf
+        resolved = self._resolved_fold if loses_far(m) else math.inf
         if m.is_hadamard:
             return resolved
         # short of the injectivity radius: a clamp makes the center of what is nearer to it
@@ -238,7 +238,7 @@ class Domain:
         if not math.isfinite(self.fold):
             return 0.0
         far = float(self.manifold._resolution(self.center, self.fold))
-        lost = _loses_far(self.manifold) and not far <= 10.0 * slack(self.radius)
+        lost = loses_far(self.manifold) and not far <= 10.0 * slack(self.radius)
         return math.inf if lost else far
 
     @constant

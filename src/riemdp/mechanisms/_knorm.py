@@ -17,6 +17,7 @@ from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from .._isolation import isolated
 from .._trees import leaves, map_leaves
 from ..domains import Ball, Domain
+from ..domains._domain import loses_far
 from ..domains._stream import Stream, mean_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -38,6 +39,7 @@ from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
 
+_FAR_OUT = 16.0  # a proposal without a ball; of matrices, float64 resolves little beyond
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
 _FAR = 8.0  # scales: beyond, a draw takes more than e^8 = 3000 tries, and from 40 on it never ends
@@ -214,7 +216,18 @@ class KNormGradient(PureMechanism):
     def _slack(self) -> float:
         """By how much rounding may break the inequality, in scales."""
         radius = 0.0 if self.ball is None else float(self.ball.radius)
-        return _ROUNDING + _RELATIVE_ROUNDING * (1 + radius) / self.scale
+        return _ROUNDING + (_RELATIVE_ROUNDING * (1 + radius) + self._lost) / self.scale
+
+    @functools.cached_property
+    def _lost(self) -> float:
+        """What float64 may lose of the distance of a far proposal, where matrices are singular up
+        to rounding far out.
+        """
+        if not loses_far(self.manifold):
+            return 0.0
+        if self._domain is not None:
+            return self._domain.resolution
+        return float(self.manifold._resolution(self.manifold.origin, _FAR_OUT))
 
     @property
     def _h(self) -> float:
