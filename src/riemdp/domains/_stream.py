@@ -269,10 +269,12 @@ def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: np.nd
     return weighted_pairwise(terms(points), weights)
 
 
-def weighted_pairwise(terms: Any, weights: np.ndarray) -> Any:
-    """sum_i w_i t_i, in pairs; a term of weight 0 counts as 0 whatever it is."""
+def weighted_pairwise(terms: Any, weights: np.ndarray | None) -> Any:
+    """sum_i w_i t_i, in pairs; a term of weight 0 counts as 0 whatever it is. None: all weights 1."""
 
     def total(leaf: np.ndarray) -> np.ndarray:
+        if weights is None:
+            return pairwise_sum(leaf)
         w = weights.reshape(weights.shape + (1,) * (leaf.ndim - 1))
         return pairwise_sum(np.where(w == 0, 0.0, w * leaf))
 
@@ -292,7 +294,7 @@ def mean_of(
     rows, total = rows_of(n, most_rows(max(1, entries))), Total()
     for start in range(0, n, rows):
         part = map_leaves(lambda x, s=start: np.asarray(x[s : s + rows]), points)
-        own = np.ones(min(rows, n - start)) if shares is None else shares[start : start + rows]
+        own = None if shares is None else shares[start : start + rows]
         total.add(weighted_pairwise(terms(part), own))
     return total.value if shares is not None else map_leaves(lambda x: x / n, total.value)
 

@@ -63,13 +63,14 @@ Look = Callable[[Point], Seen]
 def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats | None) -> Look:
     """One pass over points in memory, with their shares, or over a stream, which has its own."""
 
-    def terms(at: object, part: Point) -> tuple[Floats, Floats]:
+    def terms(at: object, part: Point) -> Floats:
         logs = np.asarray(manifold._log_coordinates_from(at, part))
-        return logs, np.sum(logs**2, axis=-1)
+        squares = np.sum(logs**2, axis=-1, keepdims=True)
+        return np.concatenate([logs, squares], axis=-1)
 
     def look(point: Point) -> Seen:
         found = mean_of(points, shares, functools.partial(terms, manifold._prepared(point)))
-        return Seen(np.asarray(found[0]), float(found[1]))
+        return Seen(np.asarray(found[:-1]), float(found[-1]))
 
     return look
 
