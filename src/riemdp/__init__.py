@@ -14,8 +14,9 @@ What one does with it:
 over many releases, and `riemdp.check_records(space, X)` says which records are no points. The
 command line is `riemdp --help`.
 
-Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is
-forbidden). Packages are imported on first use.
+Releases compute with NumPy. `riemdp.private_minimize`, and geometry that is given JAX arrays, use
+JAX, which importing this package switches to float64 (or raises `riemdp.PrecisionError` where that
+is forbidden). Packages are imported on first use.
 """
 
 from __future__ import annotations

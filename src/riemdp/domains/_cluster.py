@@ -21,7 +21,7 @@ from ._sources import (
     unmasked,
 )
 
-# one block at a time in a process: compiled eigendecompositions share their threads
+# one block at a time in a process: decompositions that optimisers compile share their threads
 _one = of_process(threading.Lock)
 
 

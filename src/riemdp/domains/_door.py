@@ -52,7 +52,8 @@ def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
         InvalidArgument: Not one finite point of the space.
         PrecisionError: JAX's 64 bits are switched off.
     """
-    checked = map_leaves(np.asarray, manifold._coerce(name, point))
+    # a copy: what was given may change, and a formula may return its argument
+    checked = map_leaves(np.array, manifold._coerce(name, point))
     if manifold._batch_shape(checked) != ():
         raise InvalidArgument(
             f"argument `{name}` has batch axes; give a single point of {manifold!r}"

@@ -270,7 +270,7 @@ def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: np.nd
 
 
 def weighted_pairwise(terms: Any, weights: np.ndarray | None) -> Any:
-    """sum_i w_i t_i, in pairs; a term of weight 0 counts as 0 whatever it is. None: all weights 1."""
+    """sum_i w_i t_i, in pairs; a term of weight 0 counts as 0 whatever it is. None: weights 1."""
 
     def total(leaf: np.ndarray) -> np.ndarray:
         if weights is None:

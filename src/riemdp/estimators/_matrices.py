@@ -206,9 +206,7 @@ def matrix_space(
 
 @functools.lru_cache(maxsize=64)
 def _space(size: int, metric: str) -> AbstractManifold:
-    """`spd`, which gives the same object for the same matrices: looking up what was compiled for it
-    is then quicker.
-    """
+    """`spd`, which gives the same object for the same matrices."""
     return spd(size, metric)
 
 

@@ -133,7 +133,6 @@ def admitted(
     checked = _single(manifold, name, value)
     point, flags = _admit(manifold, checked, _ball(domain))
     _check_flags(manifold, name, *np.asarray(flags).tolist())
-    # a program that a mean has compiled already; one program for all takes longer to compile
     point = point if domain is None else domain.clamp_point(point)
     return point if base is None else manifold._log(base, point)
 
@@ -165,10 +164,7 @@ def _check_flags(manifold: AbstractManifold, name: str, finite: float, belongs: 
 
 
 def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
-    # as it is: a compiled function takes it over faster than JAX makes an array of it
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == manifold.shape:
-        return value
-    checked = manifold._coerce(name, value)
+    checked = map_leaves(np.asarray, manifold._coerce(name, value))  # on the host
     if manifold._batch_shape(checked) != ():
         raise InvalidArgument(
             f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"

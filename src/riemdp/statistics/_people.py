@@ -25,7 +25,7 @@ from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
 
 _BLOCK = 8  # records of one person that are taken together
-_AT_ONCE = 64  # blocks of a compiled call
+_AT_ONCE = 64  # blocks that are taken together
 _STEPS = 300  # of a person's mean: a handful where records lie close together
 _FALL = 0.25  # the share of the fall that a gradient promises which a step has to bring
 _ROUNDED = 1e-13  # relative, below which a fall of the objective is rounding
@@ -69,10 +69,10 @@ def people(
     moved into its ball first. A person with one record that is left is that record, as it was
     given.
 
-    Each person's records are sorted by their entries and cut into blocks of one public size, and
-    every program takes a public number of blocks, one after the other. So a person's point has the
-    same bits whatever the others are and wherever the records stand in `X`, and no compiled shape
-    follows a number of records.
+    Each person's records are sorted by their entries and cut into blocks of one public size, of
+    which a public number is taken together. So a person's point has the same bits whatever the
+    others are and wherever the records stand in `X`, and the shape of no array in between follows a
+    number of records.
 
     Args:
         manifold: A space with a logarithm.
