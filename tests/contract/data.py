@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 import riemdp
 
+_WRITING = threading.Lock()  # calls in two threads share a folder
 N = 60
 PEOPLE = 60
 SPD = riemdp.SPDAffineInvariant(2)
@@ -15,6 +18,14 @@ BALL = riemdp.Ball(np.eye(2), 1.0)
 CAP = riemdp.Ball(SPHERE.origin, 0.5)
 CUBE = riemdp.Ball(np.zeros(3), 1.0)
 SEARCH = riemdp.AdaptiveBall(riemdp.Ball(np.eye(2), 1.0))
+
+
+def saved(path, array):
+    """The path of a file with this array, written once."""
+    with _WRITING:
+        if not path.exists():
+            np.save(path, np.asarray(array))
+    return path
 
 
 def _short(seed, n=N, size=0.6):

@@ -42,9 +42,7 @@ def command(name, told, *fixed):
     """`riemdp NAME FILE ...`; an option of a refusal is written `{"--option": value}`."""
 
     def call(data, given, **options):
-        file = given.folder / "records.npy"
-        if not file.exists():
-            np.save(file, np.asarray(data["X"]))
+        file = d.saved(given.folder / "records.npy", data["X"])
         arguments = {
             "--epsilon": given.budget.epsilon,
             "--delta": given.budget.delta,
@@ -55,8 +53,8 @@ def command(name, told, *fixed):
             **options,
         }
         if "groups" in data:
-            np.save(given.folder / "people.npy", data["groups"])
-            arguments.setdefault("--groups", given.folder / "people.npy")
+            people = d.saved(given.folder / "people.npy", data["groups"])
+            arguments.setdefault("--groups", people)
         words = [name, str(arguments.pop("FILE", file)), "--json"]
         for option, value in arguments.items():
             if value is not None:

@@ -54,9 +54,7 @@ def streamed(function, space, **fixed):
     """The same from a mapped file."""
 
     def call(data, given, **options):
-        path = given.folder / "records.npy"
-        if not path.exists():
-            np.save(path, data["X"])
+        path = d.saved(given.folder / "records.npy", data["X"])
         X = options.pop("X", np.load(path, mmap_mode="r"))
         return function(space, X, **{**given.keywords, **fixed, **options})
 
