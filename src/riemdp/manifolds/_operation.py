@@ -46,12 +46,6 @@ def _point(manifold: Any, rng: Any, shape: tuple[int, ...]) -> Any:
     return manifold._random_point(rng, shape)
 
 
-@compiled(0, 4)
-def _normal(manifold: Any, rng: Any, p: Any, sigma: float, shape: tuple[int, ...]) -> Any:
-    z = standard_normals(rng, (*shape, *manifold._batch_shape(p), manifold.noise_size))
-    return manifold._tangent_from_normals(p, sigma * z)
-
-
 def drawn_point(manifold: Any, rng: Any, shape: tuple[int, ...]) -> Any:
     """Random points of a generator or a key."""
     with np.errstate(all="ignore"):
@@ -60,5 +54,5 @@ def drawn_point(manifold: Any, rng: Any, shape: tuple[int, ...]) -> Any:
 
 def drawn_normal(manifold: Any, rng: Any, p: Any, sigma: float, shape: tuple[int, ...]) -> Any:
     """Isotropic Gaussian tangent vectors at p of a generator or a key."""
-    with np.errstate(all="ignore"):
-        return _normal(manifold, rng, p, sigma, shape)
+    z = standard_normals(rng, (*shape, *manifold._batch_shape(p), manifold.noise_size))
+    return operation(manifold, "_tangent_from_normals", p, sigma * z)

@@ -101,7 +101,7 @@ def nan_is_not_hidden(m: Manifold, s: Sample) -> float:
     " tangent",
 )
 def vectors_are_tangent(m: Manifold, s: Sample) -> float:
-    noise = np.random.default_rng(s.key).standard_normal((len(s.coordinates[0]), m.noise_size))
+    noise = np.random.default_rng((s.key, 1)).standard_normal((len(s.coordinates[0]), m.noise_size))
     at_p = [
         s.u,
         m.to_tangent(s.p, s.q),
@@ -173,7 +173,7 @@ def frame_is_orthonormal(m: Manifold, s: Sample) -> float:
 def coordinates_round_trip(m: Manifold, s: Sample) -> float:
     c = np.asarray(m.to_coordinates(s.p, s.u))
     noise = m.tangent_from_normals(
-        s.p, np.random.default_rng(s.key).standard_normal((len(c), m.noise_size))
+        s.p, np.random.default_rng((s.key, 1)).standard_normal((len(c), m.noise_size))
     )
     length = np.asarray(m.norm(s.p, noise))
     again = m.from_coordinates(s.p, m.to_coordinates(s.p, noise))
@@ -199,7 +199,7 @@ def noise_is_isotropic(m: Manifold, s: Sample) -> float:
         for i in range(k)
     ]
     factor = np.stack(columns, axis=-1)  # (n, dim, noise_size): coordinates = factor @ z
-    z = np.random.default_rng(s.key).standard_normal((n, k))
+    z = np.random.default_rng((s.key, 1)).standard_normal((n, k))
     drawn = np.asarray(m.to_coordinates(s.p, m.tangent_from_normals(s.p, z)))
     return worst(
         factor @ np.swapaxes(factor, -1, -2) - np.eye(m.dim),
@@ -375,7 +375,7 @@ def transport_is_parallel(m: Manifold, s: Sample) -> float:
     " differences)",
 )
 def gradient_conversion(m: Manifold, s: Sample) -> float:
-    rng = np.random.default_rng(s.key)
+    rng = np.random.default_rng((s.key, 1))
     linear = map_leaves(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
     square = map_leaves(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
 
@@ -508,7 +508,7 @@ def _formulas(
 
 
 def _inputs(m: Manifold, s: Sample) -> tuple[Any, ...]:
-    z = np.random.default_rng(s.key).standard_normal((len(s.coordinates[0]), m.noise_size))
+    z = np.random.default_rng((s.key, 1)).standard_normal((len(s.coordinates[0]), m.noise_size))
     return s.p, s.q, s.v, z, s.coordinates[0]
 
 
