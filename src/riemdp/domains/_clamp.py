@@ -33,17 +33,12 @@ def slack(radius: float) -> float:
     return radius * _SLACK[0] + _SLACK[1]
 
 
-def _expand(flag: Array, leaf: Array) -> Array:
-    return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
-
-
 def choose(flag: Array, yes: Point, no: Point) -> Point:
     """`yes` where the flag of a record is set, else `no`."""
 
     def chosen(a: Array, b: Array) -> Array:
-        xp = namespace(flag, a, b)
-        a, b = xp.broadcast_arrays(xp.asarray(a), xp.asarray(b))
-        return xp.where(_expand(flag, a), a, b)
+        axes = max(a.ndim, b.ndim) - flag.ndim
+        return namespace(flag, a, b).where(flag.reshape(flag.shape + (1,) * axes), a, b)
 
     return map_leaves(chosen, yes, no)
 
