@@ -128,7 +128,7 @@ class _Work:
     step: Step
     part: Part
     rows: int
-    weights: Callable[[int, int], np.ndarray] | None
+    weights: np.ndarray | None
 
     @isolated  # a worker may be a thread, or a process, of its own
     def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
@@ -138,7 +138,7 @@ class _Work:
             part = map_leaves(lambda x, s=start: x[s : s + self.rows], records)
             count, begin = min(self.rows, n - start), first + start
             own = self.weights
-            weights = np.ones(count) if own is None else own(begin, begin + count)
+            weights = np.ones(count) if own is None else own[begin : begin + count]
             points, outside = self.step(part)
             sums = self.part(points, np.asarray(outside), weights)
             total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
@@ -160,16 +160,6 @@ class _Then:
     def __call__(self, x: Point) -> tuple[Point, Any]:
         points, outside = self.first(x)
         return self.second(points)[0], outside
-
-
-@dataclasses.dataclass(frozen=True)
-class _Slice:
-    """Weights in memory, some at a time."""
-
-    weights: np.ndarray
-
-    def __call__(self, start: int, stop: int) -> np.ndarray:
-        return self.weights[start:stop]
 
 
 def _as_given(x: Point) -> tuple[Point, Any]:
@@ -240,8 +230,7 @@ class Stream:
 
         The filler is a part of its own.
         """
-        weights = None if self.weights is None else _Slice(self.weights)
-        work = _Work(self.admit, self.step, part, self.rows, weights)
+        work = _Work(self.admit, self.step, part, self.rows, self.weights)
         total = Total()
         for sums in self.source.totals(work, self.rows):
             total.merge(sums)
