@@ -342,6 +342,25 @@ def test_fault_42_no_worker_computes_in_float32():
     assert book.spent.epsilon(1e-5) == 0.0
 
 
+def test_fault_37_a_worker_raises_nothing_that_numpy_was_told_to():
+    """A record that underflows decides about no error, whatever is set where a block is reduced."""
+    dask_array = pytest.importorskip("dask.array")
+    dask = pytest.importorskip("dask")
+
+    def told(block):
+        np.seterr(all="raise")
+        return block
+
+    X = np.tile(np.eye(2), (400, 1, 1))
+    X[7], X[8] = 1e-320 * np.eye(2), 1e308 * np.eye(2)
+    blocks = dask_array.from_array(X, chunks=(100, 2, 2)).map_blocks(told, dtype=float, meta=X[:0])
+    with dask.config.set(scheduler="synchronous"), np.errstate():
+        release = private_frechet_mean(
+            riemdp.SPDAffineInvariant(2), blocks, Ball(np.eye(2), 1.0), Budget(1.0, 1e-6), rng=1
+        )
+    assert np.isfinite(release.value).all()
+
+
 def test_fault_42_no_thread_switches_a_release_to_float32():
     """Two of 14 527 releases were wrong by 47 standard deviations while another thread switched
     double precision off and on.
