@@ -840,6 +840,8 @@ def test_fault_44_values_that_float64_has_lost_move_no_farther_apart(kind):
     )
     assert mechanism.arithmetic == "lattice"
     assert _apart(mechanism, x, y) <= 0.07
+    # what lies beyond what float64 resolves becomes the centre, not a point of the edge
+    assert np.linalg.norm(mechanism._admit(np.diag([np.exp(20.0), 1.0]))) < 1e-9
     for lift in (1e-7, 1e-5, 1e-3, 10.0):  # and a little farther from singular
         assert _apart(mechanism, x + lift * np.eye(2), y + lift * np.eye(2)) <= 0.07
 
