@@ -798,6 +798,9 @@ def test_fault_39_a_ball_near_singular_matrices_has_its_own_rounding():
         private_frechet_mean(space, X, ball, Budget(1.0, 1e-6))
     inner = Ball(ball.center, 0.5 * radius)
     assert private_frechet_mean(space, X[:1000], inner, Budget(1.0, 1e-6)).sensitivity < 1.1e-6
+    # near the edge of the space float64 resolves less
+    centre, edge = (b.on(space).resolution for b in (Ball(ball.center, 1e-9), ball))
+    assert edge > 100.0 * centre
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -1498,14 +1501,18 @@ def test_a_planted_norm_of_tangent_vectors_is_wrong_far_out(in_parts):
 
 
 @pytest.mark.usefixtures("rounded_norms")
-def test_rounding_of_a_gradient_is_told_to_nobody():
-    """No error in any of 30 releases."""
+def test_rounding_of_a_gradient_is_told_to_nobody(monkeypatch):
+    """No error in any of 30 releases, and none where every norm is too small by far more."""
     space, _, scale, at = EQUAL[0]
     records = jnp.asarray(_equal_records(space, at))
     told = {"objective_gradient": MeanGradient(space, records), "sensitivity": scale / 2}
     made = riemdp.KNormGradient(space, **told, epsilon=1.0)
     outcomes = {outcome(lambda k=k: made.release(records[0], rng=k)) for k in range(30)}
     assert outcomes == {"returns"}
+    norms = MeanGradient.norms
+    with monkeypatch.context() as inner:
+        inner.setattr(MeanGradient, "norms", lambda self, x: (1.0 - 1e-4) * norms(self, x))
+        assert outcome(lambda: made.release(records[0], rng=1)) == "returns"
     # but where it is the user's word it is
     with pytest.raises(InvalidArgument, match="weights"):
         MeanGradient(space, records, np.r_[-1.0, np.ones(59)])

@@ -135,6 +135,13 @@ def test_a_release_with_one_seed_is_the_same(tmp_path, options) -> None:
     assert streamed.sensitivity == pytest.approx(whole.sensitivity, rel=1e-6)
 
 
+def test_a_mean_of_arrays_is_filled_up_to_the_lower_bound(tmp_path) -> None:
+    X = records()[:300]
+    query = AmbientMean(BALL.on(SPACE), 450, adjacency="add-or-remove-one")
+    whole, parts = (query.value(query.prepare(x)) for x in (X, mapped(tmp_path, X)))
+    np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("how", ["slice", "fortran", "float32", "int"])
 def test_other_layouts_and_types(tmp_path, how) -> None:
     X = records()[:700]
