@@ -1,6 +1,5 @@
-"""The one place where tests touch what has no public name: what moves inside the package is told
-here alone. A test of public calls, or a row of `tests/contract`, outlives the code and is better.
-"""
+"""The one place where tests touch private names. What moves inside the package is told here alone.
+A test of public calls, or a row of `tests/contract`, outlives the code and is better."""
 
 from __future__ import annotations
 
@@ -222,8 +221,9 @@ Means = _names(
     {
         "mechanisms._for_mean": "MeanFacts",
         "mechanisms._counted": "Counted CountPlan plan_count LEAST MOST",
-        "mechanisms._common": "admitted _admit _ball _bures_wasserstein_exp",
-        "mechanisms._error_law": "keeps_near moved_in riemannian_laplace_law"
+        "mechanisms._common": "admitted _admit _ball",
+        "domains._ends": "_bures_wasserstein_exp",
+        "inference._error_law": "keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
         "mechanisms._shrinking": "never_worse_shrunk shortened",
         "releases._choices": "build try_build",

@@ -77,6 +77,7 @@ MUST_BE_SECRET = {
     "privacy",
     "statistics",
     "sampling",
+    "inference",
     "mechanisms",
     "optimizers",
     "releases",

@@ -85,6 +85,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "subsampled_gaussian_noise_multiplier",
     ),
     "statistics": ("MeanResult", "frechet_mean", "frechet_mean_sensitivity"),
+    "inference": ("Region", "two_sample_test"),
     "mechanisms": (
         "AbstractMechanism",
         "AdaptiveMean",
@@ -92,7 +93,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "ExtrinsicLaplace",
         "KNormGradient",
         "PrivateBall",
-        "Region",
         "Release",
         "RiemannianLaplace",
         "TangentGaussian",
@@ -109,7 +109,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_frechet_variance",
         "private_geometric_median",
         "private_tangent_covariance",
-        "two_sample_test",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": (

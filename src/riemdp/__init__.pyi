@@ -5,6 +5,7 @@ from . import datasets as datasets
 from . import domains as domains
 from . import estimators as estimators
 from . import federated as federated
+from . import inference as inference
 from . import manifolds as manifolds
 from . import mechanisms as mechanisms
 from . import optimizers as optimizers
@@ -46,6 +47,8 @@ from .estimators import plan_private_classifier as plan_private_classifier
 from .federated import PriRFed as PriRFed
 from .federated import run_in_process as run_in_process
 from .federated import validate_reply as validate_reply
+from .inference import Region as Region
+from .inference import two_sample_test as two_sample_test
 from .manifolds import AbstractManifold as AbstractManifold
 from .manifolds import Euclidean as Euclidean
 from .manifolds import Grassmann as Grassmann
@@ -64,7 +67,6 @@ from .mechanisms import ExtrinsicGaussian as ExtrinsicGaussian
 from .mechanisms import ExtrinsicLaplace as ExtrinsicLaplace
 from .mechanisms import KNormGradient as KNormGradient
 from .mechanisms import PrivateBall as PrivateBall
-from .mechanisms import Region as Region
 from .mechanisms import Release as Release
 from .mechanisms import RiemannianLaplace as RiemannianLaplace
 from .mechanisms import TangentGaussian as TangentGaussian
@@ -100,7 +102,6 @@ from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geometric_median as private_geometric_median
 from .releases import private_tangent_covariance as private_tangent_covariance
-from .releases import two_sample_test as two_sample_test
 from .sampling import riemannian_laplace as riemannian_laplace
 from .statistics import MeanResult as MeanResult
 from .statistics import frechet_mean as frechet_mean

@@ -12,7 +12,8 @@ from ._exits import InputProblem
 from ._run import command, print_json
 
 if TYPE_CHECKING:
-    from ..mechanisms import Region, Release
+    from ..inference import Region
+    from ..mechanisms import Release
     from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
 

@@ -19,18 +19,19 @@ from .._isolation import isolated
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._ends import end_of
 from ..domains._stream import Stream
+from ..inference._error_law import capped, gaussian_law, shrunk_law
+from ..inference._region import TANGENTS as MEAN_OF_TANGENTS
+from ..inference._region import VARIANCE, Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
-from ..mechanisms._common import end_of, needs_log
-from ..mechanisms._error_law import capped, gaussian_law, shrunk_law
+from ..mechanisms._common import needs_log
 from ..mechanisms._outside import told_of_people, warn_of_counts
 from ..mechanisms._private_ball import facts_of_search, observed
-from ..mechanisms._region import TANGENTS as MEAN_OF_TANGENTS
-from ..mechanisms._region import VARIANCE, Observation
 from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_plan import SearchPlan
 from ..mechanisms._search_sites import SearchSite

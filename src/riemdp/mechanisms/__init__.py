@@ -5,14 +5,12 @@
 
 from ._base import AbstractMechanism, Drawn
 from ._clipping import ClippingBoundNoise
-from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
 from ._outside import OutsideCount
 from ._private_ball import AdaptiveMean, PrivateBall
-from ._region import Observation, Region
 from ._release import Release
 from ._tangent import TangentGaussian
 from ._tangent_covariance import TangentCovarianceNoise
@@ -37,15 +35,12 @@ __all__ = [
     "AdaptiveVariance",
     "ClippingBoundNoise",
     "Drawn",
-    "ErrorLaw",
     "ExtrinsicGaussian",
     "ExtrinsicLaplace",
     "KNormGradient",
     "MeanGradient",
-    "Observation",
     "OutsideCount",
     "PrivateBall",
-    "Region",
     "Release",
     "RiemannianLaplace",
     "TangentCovarianceNoise",

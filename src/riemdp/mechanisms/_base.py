@@ -13,6 +13,8 @@ import numpy as np
 from .._errors import real
 from .._isolation import isolation
 from ..domains import Ball
+from ..inference._error_law import ErrorLaw
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
@@ -20,8 +22,6 @@ from ..privacy._arithmetic import IDEALISED
 from ..privacy._permit import Permit, Receipt
 from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource, noise_source
-from ._error_law import ErrorLaw
-from ._region import Observation
 from ._release import Release
 
 if TYPE_CHECKING:

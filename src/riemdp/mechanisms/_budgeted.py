@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors import invalid
+from ..inference._error_law import ErrorLaw, gaussian_law, laplace_law
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Value
-from ._error_law import ErrorLaw, gaussian_law, laplace_law
 from ._lattice import (
     added,
     added_laplace,

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._trees import map_leaves
+from ..domains._ends import end_of
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ._base import Drawn
 from ._budgeted import BudgetedNoise, Floats
-from ._common import end_of
 from ._labelled import (
     Found,
     Labelled,

@@ -19,6 +19,8 @@ from .._trees import leaves, map_leaves
 from ..domains import Ball, Domain
 from ..domains._domain import loses_far
 from ..domains._stream import Stream, mean_of
+from ..inference._error_law import ErrorLaw, moved_in, riemannian_laplace_law
+from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -35,9 +37,7 @@ from ..sampling._laplace import (
 from ..statistics._sensitivity import public_weights
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
-from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
-from ._region import Observation, about
 
 _FAR_OUT = 16.0  # a proposal without a ball; of matrices, float64 resolves little beyond
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on

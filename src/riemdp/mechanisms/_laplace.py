@@ -23,6 +23,14 @@ import numpy as np
 from .._errors import magnitude, one_of
 from .._trees import map_leaves
 from ..domains import Ball, Domain
+from ..inference._error_law import (
+    ErrorLaw,
+    keeps_near,
+    moved_in,
+    riemannian_laplace_bound,
+    riemannian_laplace_law,
+)
+from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget
@@ -39,15 +47,7 @@ from ..sampling._laplace import (
 )
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
-from ._error_law import (
-    ErrorLaw,
-    keeps_near,
-    moved_in,
-    riemannian_laplace_bound,
-    riemannian_laplace_law,
-)
 from ._for_mean import MeanFacts
-from ._region import Observation, about
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

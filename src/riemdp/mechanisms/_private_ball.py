@@ -20,7 +20,10 @@ from .._errors import (
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
+from ..domains._ends import end_of
 from ..domains._stream import Stream
+from ..inference._error_law import ErrorLaw, shrunk_law
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
@@ -29,10 +32,8 @@ from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchResult, run_search
 from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, Floats
-from ._common import end_of, needs_log
-from ._error_law import ErrorLaw, shrunk_law
+from ._common import needs_log
 from ._outside import ValidCount
-from ._region import Observation
 from ._search_answers import SearchAnswers, final_radius, outside_of
 from ._search_plan import SearchPlan, plan_search
 from ._search_records import SearchRecords

@@ -17,17 +17,18 @@ from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
 from .._trees import map_leaves
 from ..domains import Ball, _names
 from ..domains._names import Names
+from ..inference._error_law import ErrorLaw
+from ..inference._limit_theorem import limit_region
+from ..inference._much_noise import MuchNoise, of_release
+from ..inference._population import population_region
+from ..inference._region import METHODS, MOMENT, OF, VARIANCE, Observation, Region, region_of
+from ..inference._released import subject_in_sample
+from ..inference._unclipped import unclipped_region
 from ..manifolds._base import Point, held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ..privacy._permit import Receipt
-from ._error_law import ErrorLaw
-from ._limit_theorem import limit_region
-from ._much_noise import MuchNoise, of_release
-from ._population import population_region
-from ._region import EXCESS, MEAN, METHODS, MOMENT, OF, VARIANCE, Observation, Region, region_of
-from ._unclipped import unclipped_region
 
 _SHOWN = 64  # entries of a released value that a notebook shows
 _DISPERSIONS: dict[str, str] = dict(zip(METHODS, (VARIANCE, MOMENT), strict=True))
@@ -187,7 +188,7 @@ class Release:
             raise invalid("dispersion", "a release", 'it goes with of="population"')
         if clipping is not None:
             return unclipped_region(self, clipping, level)
-        return region_of(self.observation, self.mechanism, level, of, self._subject)
+        return region_of(self.observation, self.mechanism, level, of, subject_in_sample(self))
 
     def with_dispersion(self, *spread: Release, budget: Budget | None = None) -> Release:
         """This release of a mean together with releases of how its records spread.
@@ -301,26 +302,6 @@ class Release:
             MissingExtra: pandas is not installed.
         """
         return _names.as_frame(self._shown, self.details.get("names"))
-
-    @property
-    def _subject(self) -> str:
-        """What a confidence region is of."""
-        if self.observation is not None and self.observation.subject:
-            return self.observation.subject
-        query = str(self.details.get("query", ""))
-        people = "people" in self.details
-        if query.startswith("mean of clipped"):
-            return f"the {query}" + (" of the people's means" if people else "")
-        if query == VARIANCE:
-            about = "the Fréchet variance about the centre"
-            return about + (" of the people's means" if people else "")
-        if query == EXCESS:
-            return f"the {query}"
-        if query != MEAN:
-            return "the value before noise"
-        filled = " and of the centres that fill them up" if "n_min" in self.details else ""
-        whose = "people's means" if people else "clamped records"
-        return f"the {query} of the {whose}{filled}"
 
     def __getstate__(self) -> dict[str, Any]:
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

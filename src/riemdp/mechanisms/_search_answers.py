@@ -14,10 +14,10 @@ import numpy as np
 from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
+from ..domains._ends import end_of
 from ..manifolds._base import Point
 from ._ball_search import SearchResult
 from ._budgeted import BudgetedNoise, Floats
-from ._common import end_of
 from ._outside import OutsideCount
 from ._shrinking import bend_of
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
 from .._isolation import isolation
+from ..inference._region import Observation
 from ..manifolds import Euclidean
 from ..manifolds._spectral import unpack
 from ..privacy import Budget, Guarantee
@@ -40,7 +41,6 @@ from ..statistics._second_moment import (
 from ._base import EITHER, Drawn
 from ._budgeted import BudgetedMechanism
 from ._outside import ValidCount
-from ._region import Observation
 from ._search_plan import taken_for_valid
 
 _MOMENT = "the second-moment matrix of the clipped rows"

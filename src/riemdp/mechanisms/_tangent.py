@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import invalid, magnitude, one_of
 from .._trees import map_leaves
 from ..domains._door import admit_point
+from ..inference._error_law import ChiLaw, gaussian_law
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian
@@ -27,7 +28,6 @@ from ._common import (
     prepared,
     tangent_coordinates,
 )
-from ._error_law import ChiLaw, gaussian_law
 from ._lattice import added, grid_of, on_grid
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 
 from .._trees import map_leaves
 from ..domains import Ball, Domain
+from ..inference._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
+from ..inference._region import Observation
 from ..manifolds._base import Point
 from ._base import PointMechanism
 from ._common import Floats, prepared
-from ._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
-from ._region import Observation
 
 if TYPE_CHECKING:
     from .._namespace import Array

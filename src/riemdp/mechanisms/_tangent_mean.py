@@ -13,6 +13,9 @@ from typing import Any, ClassVar
 
 from .._errors import integer
 from ..domains import Ball
+from ..domains._ends import end_of
+from ..inference._error_law import ErrorLaw, capped, shrunk_law, wrapped_law
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
@@ -21,9 +24,7 @@ from ..statistics import TangentMean
 from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
-from ._common import end_of, needs_log
-from ._error_law import ErrorLaw, capped, shrunk_law, wrapped_law
-from ._region import Observation
+from ._common import needs_log
 from ._shrinking import james_stein
 
 

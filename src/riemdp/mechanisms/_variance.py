@@ -16,6 +16,8 @@ import numpy as np
 from .._errors import integer
 from ..domains import Ball, Domain
 from ..domains._stream import Stream
+from ..inference._error_law import capped
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
@@ -24,9 +26,7 @@ from ..statistics import ClippingExcess, FrechetVariance
 from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism, BudgetedNoise
-from ._error_law import capped
 from ._private_ball import OfRecords
-from ._region import Observation
 from ._search_answers import outside_of
 
 if TYPE_CHECKING:

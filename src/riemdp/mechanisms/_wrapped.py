@@ -23,6 +23,9 @@ import numpy as np
 from .._errors import invalid, magnitude, one_of, truth
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
+from ..domains._ends import end_of
+from ..inference._error_law import ChiLaw, ErrorLaw, gaussian_law
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian
@@ -34,15 +37,12 @@ from ._common import (
     Floats,
     admitted,
     admitted_coordinates,
-    end_of,
     gaussian_multiplier,
     needs_log,
     optional_domain,
 )
-from ._error_law import ChiLaw, ErrorLaw, gaussian_law
 from ._for_mean import MeanFacts
 from ._lattice import MOST_ROUNDING, added, grid_of, on_grid, slack_of
-from ._region import Observation
 from ._shrinking import james_stein, never_worse_shrunk
 from ._tangent_error import AbstractTangentNoise
 

@@ -14,16 +14,17 @@ import numpy as np
 
 from .._trees import map_leaves
 from ..domains import Ball
+from ..domains._ends import end_of
+from ..inference._error_law import GammaLaw, laplace_law
+from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, end_of, wrap
-from ._error_law import GammaLaw, laplace_law
+from ._common import ADJACENCIES, wrap
 from ._for_mean import MeanFacts
 from ._lattice import added_laplace, has_laplace_grid, on_grid
-from ._region import Observation
 from ._wrapped import AbstractWrapped
 
 if TYPE_CHECKING:

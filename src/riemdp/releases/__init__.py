@@ -9,7 +9,6 @@ from ._median import private_geometric_median
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
 from ._tangent_covariance import private_tangent_covariance
-from ._two_sample import TwoSampleTest, two_sample_test
 from ._variance import private_frechet_variance
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "AdaptivePlanRow",
     "MeanPlan",
     "PlanRow",
-    "TwoSampleTest",
     "plan_private_mean",
     "private_ball",
     "private_clipping_bound",
@@ -25,5 +23,4 @@ __all__ = [
     "private_frechet_variance",
     "private_geometric_median",
     "private_tangent_covariance",
-    "two_sample_test",
 ]

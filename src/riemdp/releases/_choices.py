@@ -9,10 +9,10 @@ import warnings
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Domain
+from ..inference._error_law import ErrorLaw, keeps_near, moved_in
 from ..manifolds import AbstractManifold
 from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
 from ..mechanisms._base import PointMechanism
-from ..mechanisms._error_law import ErrorLaw, keeps_near, moved_in
 from ..mechanisms._for_mean import MeanFacts
 
 BY_NAME = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}

@@ -12,6 +12,7 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
 from ..domains._stream import Stream
+from ..inference._region import MEAN, TANGENTS
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import (
@@ -23,7 +24,6 @@ from ..mechanisms import (
 from ..mechanisms._counted import Counted, plan_count
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
-from ..mechanisms._region import MEAN, TANGENTS
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._sent import refuse_sent

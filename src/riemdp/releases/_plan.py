@@ -19,11 +19,11 @@ from .._errors import InvalidArgument, integer, invalid, real
 from .._trees import leaves
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
+from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import optional_ball
 from ..mechanisms._counted import CountPlan, plan_count
-from ..mechanisms._error_law import ErrorLaw
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights

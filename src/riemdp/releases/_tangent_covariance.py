@@ -6,10 +6,10 @@ from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_manifold, admit_records
 from ..domains._names import names_of, of_coordinates
+from ..inference._region import MOMENT
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
-from ..mechanisms._region import MOMENT
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._sent import refuse_sent

@@ -10,9 +10,9 @@ import math
 import numpy as np
 from scipy import special
 
+from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..mechanisms._base import PointMechanism
-from ..mechanisms._error_law import ErrorLaw
 from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
 from ..sampling._spectral import direction_spectra, symmetric_directions

@@ -6,11 +6,11 @@ from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
+from ..inference._region import VARIANCE
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
 from ..mechanisms._outside import warn_of_counts
-from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._sent import refuse_sent

@@ -31,7 +31,7 @@ from ._words import (
 )
 
 if TYPE_CHECKING:
-    from ..mechanisms._much_noise import MuchNoise
+    from ..inference._much_noise import MuchNoise
     from ..mechanisms._outside import OutsideCount, ValidCount
     from ..privacy import Budget, Guarantee
 

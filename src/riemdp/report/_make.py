@@ -21,11 +21,11 @@ from ._report import PrivacyReport
 from ._words import ONE_POINT, number
 
 if TYPE_CHECKING:
+    from ..inference._much_noise import MuchNoise
+    from ..inference._region import Region
     from ..manifolds import AbstractManifold
     from ..manifolds._base import Point
     from ..mechanisms import Release
-    from ..mechanisms._much_noise import MuchNoise
-    from ..mechanisms._region import Region
     from ..optimizers import OptimizationResult
     from ..privacy import Ball, Budget, Guarantee, Ledger
 

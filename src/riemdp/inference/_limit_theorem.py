@@ -16,10 +16,10 @@ from scipy import special
 
 from .._errors import InvalidArgument, invalid
 from ..statistics._hessian import mean_hessian
-from ._common import Floats
 from ._error_law import ChiLaw, ErrorLaw
-from ._population import Released, check_mean, same_point, subject_of
-from ._region import MOMENT, Observation, Region, region_of
+from ._population import check_mean, same_point
+from ._region import MOMENT, Floats, Observation, Region, region_of
+from ._released import Released, subject_in_population
 
 NOTE = "asymptotic, by the central limit theorem"
 _STEP = 1e-4  # of the difference quotients
@@ -27,7 +27,9 @@ _STEP = 1e-4  # of the difference quotients
 
 def limit_region(mean: Released, dispersion: Released | None, level: float) -> Region:
     """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
-    region = region_of(mean.observation, mean.mechanism, level, "population", subject_of(mean))
+    region = region_of(
+        mean.observation, mean.mechanism, level, "population", subject_in_population(mean)
+    )
     check_mean(mean, hadamard=False)
     noisy, law, reach = _checked(dispersion, mean)
     seen, space, n = region.observation, mean.details["manifold"], int(mean.details["n"])

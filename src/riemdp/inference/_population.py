@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,42 +14,21 @@ from .._errors import InvalidArgument, invalid
 from .._trees import leaves
 from ..manifolds._base import Point
 from ._region import MEAN, VARIANCE, Observation, Region, region_of
-
-_SUBJECT = "the Fréchet mean of the population, clamped like the records,"
-_OF_PEOPLE = "the Fréchet mean of the means that people in the population have, clamped like these,"
-
-
-class Released(Protocol):
-    """What is read of a `Release`."""
-
-    @property
-    def value(self) -> Any: ...
-
-    @property
-    def mechanism(self) -> str: ...
-
-    @property
-    def observation(self) -> Observation | None: ...
-
-    @property
-    def details(self) -> Mapping[str, Any]: ...
+from ._released import Released, subject_in_population
 
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:
     """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
-    region = region_of(mean.observation, mean.mechanism, level, "population", subject_of(mean))
+    region = region_of(
+        mean.observation, mean.mechanism, level, "population", subject_in_population(mean)
+    )
     check_mean(mean)
     spread = checked_dispersion(dispersion, mean)
     alpha = 1.0 - region.level
-    noise = region_of(mean.observation, mean.mechanism, 1.0 - alpha / 3.0, "sample", _SUBJECT)
+    noise = region_of(mean.observation, mean.mechanism, 1.0 - alpha / 3.0, "sample", "")
     r, n = float(mean.details["radius"]), int(mean.details["n"])
     radius = noise.radius + math.sqrt(3.0 * variance_bound(spread, r, n, alpha) / (n * alpha))
     return dataclasses.replace(region, radius=radius)
-
-
-def subject_of(mean: Released) -> str:
-    """What a region of the population is of."""
-    return _OF_PEOPLE if "people" in mean.details else _SUBJECT
 
 
 def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float:

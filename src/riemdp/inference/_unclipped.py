@@ -11,8 +11,9 @@ import dataclasses
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
-from ._population import Released, same_point
+from ._population import same_point
 from ._region import EXCESS, MEAN, TANGENTS, Observation, Region, region_of
+from ._released import Released
 
 SHARE = 0.2  # of the error probability of a region, for the bound
 _INSIDE = 1e-11  # clamped records lie a hair inside the ball, relative to the reach

@@ -13,21 +13,24 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, one_of, real
 from .._trees import map_leaves
 from ..domains import Domain
 from ..domains._clamp import readable
+from ..domains._ends import end_everywhere, end_of
 from ..domains._frame import carried, carried_back, seen_from
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
-from ._common import Floats, end_everywhere, end_of
 from ._error_law import ErrorLaw
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
 
     from .._namespace import Array
+
+Floats = NDArray[np.float64]
 
 OF = ("sample", "population")
 METHODS = ("finite-sample", "limit-theorem")

@@ -11,10 +11,10 @@ from scipy import special
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds import AbstractManifold
-from ..mechanisms import Release
-from ..mechanisms._error_law import ChiLaw
-from ..mechanisms._population import check_mean, checked_dispersion, same_point, variance_bound
-from ..mechanisms._region import OF, Observation
+from ._error_law import ChiLaw
+from ._population import check_mean, checked_dispersion, same_point, variance_bound
+from ._region import OF, Observation
+from ._released import Released, subject_in_sample
 
 _SMALLEST = 1e-12  # p-values that are found by bisection are not told below this
 _SAME_BALL = (
@@ -59,11 +59,11 @@ class TwoSampleTest:
 
 
 def two_sample_test(
-    a: Release,
-    b: Release,
+    a: Released,
+    b: Released,
     *,
     of: str = "sample",
-    dispersions: tuple[Release, Release] | None = None,
+    dispersions: tuple[Released, Released] | None = None,
 ) -> TwoSampleTest:
     """Test whether two private means are means of the same.
 
@@ -119,7 +119,7 @@ def two_sample_test(
     if of == "sample":
         if dispersions is not None:
             raise invalid("dispersions", "given", 'they go with of="population"')
-        hypothesis = f"{a._subject} is the same in both groups"
+        hypothesis = f"{subject_in_sample(a)} is the same in both groups"
         beyond = max(0.0, distance - slack)
         if gaussian:
             p = float(special.chdtrc(seen_a.manifold.dim, (beyond / _sigma(seen_a, seen_b)) ** 2))
@@ -147,8 +147,8 @@ def two_sample_test(
     return TwoSampleTest(_largest_kept(rejected), distance, hypothesis, False, seeded)
 
 
-def _observed(name: str, release: Release) -> Observation:
-    if not isinstance(release, Release):
+def _observed(name: str, release: Released) -> Observation:
+    if not isinstance(release, Released):
         raise invalid(name, release, "give a Release of private_frechet_mean")
     if release.observation is None or "manifold" not in release.details:
         raise invalid(
@@ -160,7 +160,7 @@ def _observed(name: str, release: Release) -> Observation:
     return release.observation
 
 
-def _distance(a: Release, b: Release, seen_a: Observation, seen_b: Observation) -> float:
+def _distance(a: Released, b: Released, seen_a: Observation, seen_b: Observation) -> float:
     """The distance of what was observed, once both are known to be comparable."""
     known, other = a.details, b.details
     manifold: AbstractManifold = known["manifold"]
