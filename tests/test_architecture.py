@@ -219,7 +219,7 @@ def brought(source: Source) -> frozenset[str]:
     )
 
 
-def draws_in(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def draws_in(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """(name, where) of what draws inside `node`: a method or the property `generator` of a source,
     or a function that the file imports from `randomness`.
     """
