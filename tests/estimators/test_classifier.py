@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import riemdp
@@ -64,15 +62,6 @@ def test_it_finds_the_classes_in_any_unit(metric):
         assert bool(fitted.manifold_.belongs(fitted.reference_, 1e-8 * unit))
 
 
-def test_pure_budgets_take_class_means():
-    X, y = matrices()
-    for options in ({}, PRIVATE, {"ball": BALL}, {"ball": BALL, **PRIVATE}):
-        fitted = classifier(budget=Budget(6.0), **options).fit(X, y)
-        assert fitted.guarantee_.epsilon(0.0) == 6.0
-        assert fitted.rule_ == "class-means"
-        assert fitted.score(X, y) > 0.8
-
-
 @pytest.mark.parametrize("labels", [{}, PRIVATE])
 def test_without_noise_it_is_a_discriminant_analysis(labels):
     """The scores of a linear discriminant analysis, written down here with NumPy alone."""
@@ -95,37 +84,6 @@ def test_without_noise_it_is_a_discriminant_analysis(labels):
 
 def eigh(x):
     return np.linalg.eigh(x)
-
-
-def test_predictions_and_probabilities_follow_from_the_scores():
-    X, y = matrices()
-    fitted = classifier().fit(X, y)
-    scores = fitted.decision_function(X)
-    assert np.array_equal(fitted.predict(X), scores.argmax(axis=1))
-    chances = fitted.predict_proba(X)
-    assert np.allclose(chances.sum(axis=1), 1.0)
-    assert np.allclose(np.log(chances[:, 1] / chances[:, 0]), scores[:, 1] - scores[:, 0])
-    one_by_one = np.concatenate([fitted.decision_function(x[None]) for x in X[:5]])
-    assert np.allclose(one_by_one, scores[:5], rtol=1e-9)
-    two = classifier().fit(X[y < 2], np.where(y[y < 2] == 0, "no", "yes"))
-    assert np.array_equal(two.predict(X) == "yes", two.decision_function(X) > 0)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(again.predict(X), fitted.predict(X))
-    assert clone(fitted).get_params() == fitted.get_params()
-
-
-def test_more_records_are_worth_more_than_class_means():
-    """Classes that differ along a direction in which records vary little: the covariance tells."""
-    rng = np.random.default_rng(5)
-    n = 1500
-    y = np.arange(n) % 2
-    logs = rng.normal(size=(n, 3)) * [1.0, 1.0, 0.08] + np.outer(y, [0.0, 0.0, 0.25])
-    X = np.stack([np.diag(np.exp(v)) for v in logs])
-    ours = classifier(budget=Budget(3.0, 1e-6)).fit(X, y)
-    nearest = riemdp.PrivateMDM(metric="logeuclid", budget=Budget(3.0, 1e-6), random_state=1).fit(
-        X, y
-    )
-    assert ours.score(X, y) > nearest.score(X, y) + 0.1
 
 
 # ------------------------------------------------------------------------------------- guarantees
@@ -414,21 +372,6 @@ def test_the_plan_knows_what_a_fit_does():
     assert (given.need, given.share, given.rule) == (1, 1.0, "class-means")
     with pytest.raises(InvalidArgument, match="manifold"):
         plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize("ball", [None, BALL])
-def test_one_report_says_what_was_released(ball):
-    X, y = matrices()
-    with Ledger(Budget(5.0, 1e-4)) as ledger:
-        fitted = classifier(ball=ball, random_state=None, **PRIVATE).fit(X, y)
-    report = riemdp.report.privacy_report(fitted.release_, ledger=ledger)
-    assert report.records == 600
-    assert "classifier of 3 classes" in report.title
-    assert report.guarantee.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
-    text = report.html()
-    assert "SPD" in text
-    assert ("lay outside" in text) == (ball is not None)
-    assert "second moments" in text
 
 
 # --------------------------------------------------------------------------------- scikit-learn

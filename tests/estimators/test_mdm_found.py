@@ -51,15 +51,6 @@ def test_it_finds_the_classes_in_any_unit(metric):
         assert all(bool(fitted.manifold_.belongs(m, 1e-8 * unit)) for m in fitted.covmeans_)
 
 
-def test_pure_budgets_and_a_given_search():
-    X, y = matrices()
-    outer = AdaptiveBall(outer=Ball(np.eye(3), 8.0))
-    for labels in ({}, PRIVATE):
-        fitted = mdm(budget=Budget(4.0), ball=outer, **labels).fit(X, y)
-        assert fitted.guarantee_.epsilon(0.0) == 4.0
-        assert fitted.score(X, y) > 0.8
-
-
 def test_predictions_are_the_nearest_means():
     X, y = matrices()
     fitted = mdm().fit(X, y)

@@ -98,17 +98,3 @@ def test_a_missing_private_label_is_of_no_class_and_no_event(y) -> None:
     np.testing.assert_array_equal(found, [Doors.NO_CLASS, *[1, *[0, 1] * 39]])
     given = {"budget": BUDGET, "ball": BALL, "labels": "private", "classes": classes}
     riemdp.PrivateMDM(min_class_size=20, random_state=1, **given).fit(X, y)
-
-
-@pytest.mark.conformance
-def test_missing_labels_of_pandas() -> None:
-    pandas = pytest.importorskip("pandas")
-    numbers = pandas.Series(with_one(NUMBERS, None), dtype="Int64")
-    texts = pandas.Series(with_one(TEXTS, None), dtype="string")
-    kinds = texts.astype("category")
-    for y in (numbers, texts, kinds):
-        with pytest.raises(InvalidArgument, match="`y` has labels that are missing"):
-            riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, y)
-        classes = [0, 1] if y is numbers else ["left", "right"]
-        found = Doors.admit_labels("y", y, classes)
-        np.testing.assert_array_equal(found, [Doors.NO_CLASS, *[1, *[0, 1] * 39]])

@@ -43,11 +43,6 @@ def test_units_need_not_be_known(unit, budget):
     assert "found privately" in pca.release_.details["domain"]
 
 
-def test_a_public_number_is_kept_as_it_is():
-    pca = PrivatePCA(n_components=1, budget=BUDGET, row_norm=2.5, random_state=0).fit(table(50))
-    assert pca.row_norm_ == 2.5
-
-
 # ------------------------------------------------------------------------------------- guarantees
 def normalised_noise(releases=300, spent=1.0):
     """The noise of released matrices over the sigma that their share pays for, computed here from
@@ -167,11 +162,6 @@ def test_no_row_decides_whether_an_error_is_raised():
     words = X.astype(object)
     words[5, 1] = "seven"
     fitted(words, on_invalid="center")
-
-
-def test_the_optimiser_needs_a_public_number():
-    with pytest.raises(InvalidArgument, match="row_norm"):
-        fitted(table(), mechanism="dp-rgd")
 
 
 @pytest.mark.parametrize("value", [-3.4028234663852886e38, np.finfo(float).max])

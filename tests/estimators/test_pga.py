@@ -8,7 +8,6 @@ import warnings
 import jax
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import riemdp
@@ -165,20 +164,6 @@ def test_people_instead_of_records():
     with pytest.raises(InvalidArgument, match="groups"), Ledger(BUDGET) as ledger:
         pga().fit(X, groups=people[:-1])
     assert ledger.charges == 0
-
-
-def test_names_of_columns_and_a_report():
-    fitted = pga(n_components=2).fit(X)
-    assert list(fitted.get_feature_names_out()) == ["privatepga0", "privatepga1"]
-    assert clone(fitted).set_output(transform="default").fit_transform(X).shape == (240, 2)
-    report = riemdp.report.privacy_report(fitted.release_)
-    assert "2 principal geodesics" in report.title
-    assert report.records == 240
-    assert report.guarantee.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
-    assert "private mean" in report.html()
-    pandas = pytest.importorskip("pandas")
-    table = clone(fitted).set_output(transform="pandas").fit_transform(X)
-    assert isinstance(table, pandas.DataFrame)
 
 
 def test_scikit_learn_checks():

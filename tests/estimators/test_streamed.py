@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, InvalidArgument, Ledger
-from riemdp.estimators import PrivateMDM, PrivatePCA, PrivateTangentSpace
-from tests.domains.test_stream import Damaged, mapped
+from riemdp import Ball, Budget, InvalidArgument
+from riemdp.estimators import PrivateMDM, PrivatePCA
+from tests.domains.test_stream import mapped
 from tests.seam import Doors, plant
 
 BALL = Ball(np.eye(2), 1.0)
@@ -84,33 +84,6 @@ def test_a_class_read_wrongly_is_seen(tmp_path, monkeypatch) -> None:
         max(np.max(np.abs(a - b)) for a, b in zip(here.covmeans_, there.covmeans_, strict=True))
         > 1e-3
     )
-
-
-def test_damage_costs_nothing() -> None:
-    X, y = records()
-    with (
-        Ledger(Budget(9.0, 1e-5)) as ledger,
-        pytest.raises(InvalidArgument, match="rows") as caught,
-    ):
-        fitted(Damaged(X, 3), y)
-    assert "checksum" not in str(caught.value)
-    assert ledger.spent.epsilon(1e-6) == 0.0
-
-
-def _tangents(X: Any) -> Any:
-    return PrivateTangentSpace(ball=BALL, budget=BUDGET, random_state=0, on_invalid="center").fit(X)
-
-
-def test_invalid_matrices_are_counted_in_parts(tmp_path) -> None:
-    X, y = records()
-    with pytest.raises(InvalidArgument, match="2 records are not points"):
-        fitted(mapped(tmp_path, X), y, on_invalid="raise")
-
-
-def test_a_tangent_space_is_that_of_matrices_in_memory(tmp_path) -> None:
-    X, _ = records()
-    here, there = _tangents(X), _tangents(mapped(tmp_path, X))
-    assert np.max(np.abs(here.reference_ - there.reference_)) < 1e-8
 
 
 @pytest.mark.parametrize(

@@ -192,23 +192,6 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
         assert gaussian_mu_lower_bound(one, none, confidence=0.999) > claimed
 
 
-def test_auto_and_the_plan_agree_on_n_min():
-    manifold, radius = SPACES["Euclidean(2)"]
-    ball = R.Ball(manifold.origin, radius)
-    plan = R.plan_private_mean(manifold, ball, N_MIN, BUDGET, adjacency=AR, clamp_release=False)
-    made = release(manifold, records(manifold, radius, 5), ball, rng=1)
-    assert made.mechanism == plan.best().mechanism
-    assert made.details["plan"] == str(plan)
-    assert "n >= 4" in str(plan)
-    assert made.sensitivity == pytest.approx(
-        frechet_mean_sensitivity(manifold, ball, N_MIN, adjacency=AR), rel=1e-6
-    )
-    assert (
-        "Not available, dividing by the number of records, which is private here: dp-rgd, dp-rsgd,"
-        " dp-rsvrg" in str(plan)
-    )
-
-
 def test_formulas():
     sphere, flat = R.Sphere(3), R.Euclidean(2)
     ball, unit = R.Ball(sphere.origin, 0.4), R.Ball(np.zeros(2), 1.0)
@@ -223,26 +206,6 @@ def test_formulas():
         2 * math.sin(0.2)
     )
     assert ambient_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
-
-
-def test_a_ledger_does_not_mix_the_two_kinds_of_neighbours():
-    manifold, ball, x = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), np.zeros((9, 2))
-    ledger = R.Ledger(R.Budget(3.0, 1e-4))
-    made = release(manifold, x, ball, rng=1, ledger=ledger)
-    with pytest.raises(R.InvalidArgument, match="adjacency"):
-        R.private_frechet_mean(manifold, x, ball, BUDGET, ledger=ledger)
-    assert ledger.spent == made.guarantee
-    release(manifold, x, ball, rng=1, ledger=ledger)
-    assert ledger.charges == 2
-
-
-def test_the_plan_refuses_weights_of_private_records():
-    with pytest.raises(R.InvalidArgument, match="weights"):
-        R.plan_private_mean(
-            R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, adjacency=AR, weights=[1, 1, 1]
-        )
-    with pytest.raises(R.InvalidArgument, match="weights"):
-        R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, weights=[1, 1])
 
 
 def test_a_weight_that_is_no_number_is_weight_zero():

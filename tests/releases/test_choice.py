@@ -26,20 +26,6 @@ QUICK = [
     (R.Sphere(11), 0.6, 300, 1.0, 1e-5),
     (R.SPDAffineInvariant(3), 2.0, 30, 0.3, 1e-6),
 ]
-MORE = [
-    (R.SPDAffineInvariant(9), 12.0, 2000, 0.3, 1e-6),
-    (R.SPDAffineInvariant(9), 12.0, 200, 1.0, 1e-6),
-    (R.SPDAffineInvariant(9), 3.0, 2000, 1.0, 1e-6),
-    (R.SPDAffineInvariant(3), 4.0, 300, 1.0, 1e-6),
-    (R.SPDLogEuclidean(5), 2.0, 200, 1.0, 1e-5),
-    (R.Lorentz(3), 3.0, 100, 0.5, 1e-5),
-    (R.Lorentz(11), 3.0, 1000, 0.5, 1e-5),
-    (R.Lorentz(6), 4.0, 30, 0.3, 1e-5),
-    (R.Sphere(3), 0.6, 100, 0.5, 1e-5),
-    (R.Sphere(51), 0.6, 300, 1.0, 1e-5),
-    (R.SPDBuresWasserstein(2), 0.4, 100, 1.0, 1e-5),
-    (R.Euclidean(20), 1.0, 50, 0.3, 1e-5),
-]
 
 
 def simulated(mechanism, manifold, ball, share, count, source):
@@ -146,12 +132,6 @@ def test_auto_picks_what_loses_least(case):
         assert by_worst_case == "riemannian-laplace"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", MORE, ids=str)
-def test_auto_picks_what_loses_least_elsewhere(case):
-    check(case)
-
-
 def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
     manifold, ball, budget = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), R.Budget(0.3, 1e-5)
     plain = R.plan_private_mean(manifold, ball, 8, budget, clamp_release=False)
@@ -185,43 +165,3 @@ def test_gaussian_noise_that_is_shrunk_is_compared_as_such():
     found = math.sqrt(np.mean(np.square(errors)))
     assert 0.6 * row.typical_error < found <= 1.05 * row.typical_error
     assert row.typical_error < row.expected_error < 1.1
-
-
-def test_typical_error_of_affine_noise_against_hyperbolic_planes_and_flat_limits():
-    """SPD(2) is H^2 of curvature -1/2 times a line; small balls are flat; balls beyond float64 fall
-    back to the bound.
-    """
-    for radius in (1e-3, 0.5):
-        manifold = R.SPDAffineInvariant(4)
-        m, _ = Means.try_build(
-            "wrapped-gaussian",
-            Means.MeanFacts(
-                manifold, R.Ball(np.eye(4), radius), 1000, R.Budget(1.0, 1e-6), tolerance=1e-10
-            ),
-        )
-        assert Means.typical_error(m, False) == pytest.approx(math.sqrt(10) * m.sigma, rel=0.02)
-    manifold = R.SPDAffineInvariant(2)
-    m, _ = Means.try_build(
-        "wrapped-gaussian",
-        Means.MeanFacts(
-            manifold, R.Ball(np.eye(2), 6.0), 10**5, R.Budget(1.0, 1e-6), tolerance=1e-10
-        ),
-    )
-    # one direction along the geodesic and one along the centre do not stretch; the third by sinh(x)
-    # / x, x = 3 sin(t) / sqrt 2, with t the uniform direction's angle to the line of scalar
-    # matrices
-    cosine = (np.arange(4000) + 0.5) / 4000
-    x = 3.0 * np.sqrt(1 - cosine**2) / math.sqrt(2)
-    expected = m.sigma * math.sqrt(2 + np.mean((np.sinh(x) / x) ** 2))
-    assert Means.typical_error(m, False) == pytest.approx(expected, rel=0.06)
-    ball, budget = R.Ball(np.eye(2), 80.0), R.Budget(1.0, 1e-6)
-    huge = R.WrappedGaussian(
-        R.SPDAffineInvariant(2), np.eye(2), sensitivity=160 / 10**5, budget=budget, ball=ball
-    )
-    error = Means.typical_error(huge, False)
-    assert error is not None
-    assert math.isfinite(error)
-    # no mean is released there: float64 does not resolve it
-    refused = R.plan_private_mean(R.SPDAffineInvariant(2), ball, 10**5, budget)[0]
-    assert refused.typical_error is None
-    assert "rounding" in refused.note

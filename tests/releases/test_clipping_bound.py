@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +12,7 @@ import riemdp
 from riemdp import Ball, Budget
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.mechanisms import ClippingBoundNoise
-from riemdp.privacy import BudgetExceeded, gaussian_noise_multiplier, split_budget
+from riemdp.privacy import gaussian_noise_multiplier, split_budget
 from riemdp.statistics import ClippingExcess
 from tests.seam import Sums
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value, ks_p_value
@@ -203,34 +201,6 @@ def test_the_front_door_keeps_its_promise():
     assert gaussian_mu_lower_bound(scores[0], scores[1]) <= mu
     planted = [m + (s - m) / 12.0 for m, s in zip((1.0 / n, 0.0), scores, strict=True)]
     assert gaussian_mu_lower_bound(planted[0], planted[1]) > mu
-
-
-def test_it_charges_once_and_refuses_for_nothing():
-    space, ball = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
-    X = records(space)
-    parts = split_budget(Budget(1.0, 1e-5), [0.8, 0.2])
-    ledger = riemdp.Ledger(Budget(1.0, 1e-5))
-    mean = riemdp.private_frechet_mean(
-        space, X, ball, parts[0], mechanism="wrapped-gaussian", ledger=ledger
-    )
-    moved = riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], ledger=ledger)
-    assert ledger.charges == 2
-    assert not moved.reproducible
-    assert mean.confidence_region(clipping=moved).radius > mean.confidence_region().radius
-    with pytest.raises(BudgetExceeded):
-        riemdp.private_clipping_bound(space, X, ball, 3.0, GAUSSIAN, ledger=ledger)
-    wrong: list[tuple[tuple[Any, ...], str]] = [
-        ((space, X, None, 3.0, GAUSSIAN), "ball"),
-        ((space, X, ball, 1.0, GAUSSIAN), "reach"),
-        ((space, X, ball, math.inf, GAUSSIAN), "reach"),
-        ((space, X, ball, 3.0, 1.0), "budget"),
-        ((space, X[:, 0], ball, 3.0, GAUSSIAN), "X"),
-        ((X, space, ball, 3.0, GAUSSIAN), "manifold"),
-    ]
-    for arguments, name in wrong:
-        with pytest.raises(riemdp.InvalidArgument, match=name):
-            riemdp.private_clipping_bound(*arguments, ledger=ledger)
-    assert ledger.charges == 2
 
 
 def test_regions_that_no_bound_is_known_for_are_refused():

@@ -235,32 +235,6 @@ def test_the_edge_is_the_edge(space):
     assert region.contains(bad).tolist() == [True, False]
 
 
-def test_pictures_are_for_up_to_three_dimensions():
-    line = riemdp.Euclidean(1)
-    release = riemdp.private_frechet_mean(line, np.zeros((9, 1)), Ball(np.zeros(1), 1.0), PURE)
-    region = release.confidence_region()
-    ends = np.asarray(region.boundary())
-    np.testing.assert_allclose(ends[1] - ends[0], 2 * region.radius)
-    four = riemdp.Euclidean(4)
-    release = riemdp.private_frechet_mean(four, np.zeros((9, 4)), Ball(np.zeros(4), 1.0), PURE)
-    with pytest.raises(riemdp.InvalidArgument, match="dimension 4"):
-        release.confidence_region().boundary()
-    with pytest.raises(riemdp.InvalidArgument, match="count"):
-        region.boundary(1)
-
-
-def test_products_have_regions_too():
-    space = riemdp.Product(riemdp.SPDAffineInvariant(2), riemdp.Euclidean(2))
-    ball = Ball(space.origin, 1.0)
-    X = (np.tile(np.eye(2), (40, 1, 1)), np.zeros((40, 2)))
-    release = riemdp.private_frechet_mean(
-        space, X, ball, GAUSSIAN, mechanism="wrapped-gaussian", rng=1
-    )
-    region = release.confidence_region(0.999999)
-    assert bool(region.contains((np.eye(2), np.zeros(2))))
-    assert not bool(region.contains((np.eye(2), np.array([9.0, 0.0]))))
-
-
 def test_no_region_where_the_law_of_the_error_is_not_known():
     space = SPACES["hyperbolic"]
     center, X = records(space)

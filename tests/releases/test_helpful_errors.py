@@ -87,25 +87,6 @@ def test_tables_name_what_makes_records_of_them(table, remedy):
         assert remedy in refusal(lambda: riemdp.frechet_mean(SPACE, table))
 
 
-def test_the_remedy_for_triangles_makes_the_matrices():
-    message = refusal(lambda: private_frechet_mean(SPACE, X[:, I, J], BALL, BUDGET))
-    names = {"numpy": np, "X": X[:, I, J]}
-    exec(message.partition("both halves: ")[2], names)  # what a user would paste
-    assert np.array_equal(names["full"], X)
-
-
-def test_a_masked_record_counts_as_the_centre():
-    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, bool))
-    masked[3] = np.ma.masked
-    plain = X.copy()
-    plain[3] = np.nan
-    options = {"rng": 1, "mechanism": "wrapped-gaussian"}
-    values = [
-        private_frechet_mean(SPACE, x, BALL, BUDGET, **options).value for x in (masked, plain)
-    ]
-    assert np.array_equal(*map(np.asarray, values))
-
-
 @pytest.mark.parametrize(
     "loss",
     [

@@ -80,9 +80,3 @@ def test_nothing_is_shrunk_in_two_dimensions():
             ledger=ledger,
         )
     assert ledger.charges == 0
-
-
-@pytest.mark.parametrize("call", [R.private_frechet_mean, R.private_frechet_variance])
-def test_a_budget_in_the_place_of_the_ball_is_named(call: Any):
-    with pytest.raises(R.InvalidArgument, match=r"`ball`.*give `budget` by name"):
-        call(SPACE, X, BUDGET)

@@ -102,21 +102,6 @@ def test_records_that_are_no_points_are_left_out_of_their_persons_mean():
     assert np.allclose(query.prepare(found.points).points[2], 0.0)
 
 
-@pytest.mark.parametrize("mechanism", ["wrapped-gaussian", "tangent-mean"])
-def test_one_record_each_is_the_release_of_the_records(mechanism):
-    X, ball = records(SPD, 60), Ball(SPD.origin, 0.6)
-    given = {"mechanism": mechanism, "rng": 1}
-    alone = riemdp.private_frechet_mean(SPD, X, ball, BUDGET, **given)
-    each = riemdp.private_frechet_mean(SPD, X, ball, BUDGET, groups=range_of(60), **given)
-    assert np.array_equal(alone.value, each.value)
-    assert (alone.guarantee.unit, each.guarantee.unit) == ("record", "person")
-    assert each.guarantee.parts == alone.guarantee.parts
-
-
-def range_of(n):
-    return [f"{i:03}" for i in range(n)]
-
-
 # ------------------------------------------------------------------------ sensitivity and noise
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_one_person_moves_the_mean_by_no_more_than_the_sensitivity(space):
@@ -205,23 +190,6 @@ def test_nothing_public_tells_how_many_records_there_are():
     assert not re.search(r"\d", str(caught.value))
 
 
-def test_the_report_speaks_of_people():
-    X, ball = records(PLANE, 400), Ball(np.zeros(2), 1.0)
-    release = riemdp.private_frechet_mean(
-        PLANE, X, ball, BUDGET, groups=np.arange(400) // 2, rng=0, count_outside=True
-    )
-    assert "all records of one person" in str(release)
-    assert "of 200 people, by most of their records" in str(release)
-    page = privacy_report(release)
-    rows = dict(page.rows)
-    assert rows["Made from"].startswith("200 people")
-    assert rows["Neighbouring data"].startswith("Replace one person")
-    assert "one person can move" in rows["Sensitivity"]
-    assert "several records" not in "".join(heading for heading, _ in page.limits)
-    with pytest.raises(InvalidArgument, match="any number of records"):
-        privacy_report(release, max_records_per_person=3)
-
-
 # ------------------------------------------------------------------------ labels
 @pytest.mark.parametrize(
     "groups",
@@ -257,14 +225,6 @@ def test_labels_that_say_the_same_name_one_person():
         PLANE, X, Ball(np.zeros(2), 1.0), Budget(1.0), groups=["a"] * 6, rng=0
     )
     assert release.sensitivity == pytest.approx(2.0, rel=1e-3)  # one person: the whole ball
-
-
-def test_what_has_no_proof_for_people_is_refused():
-    X, ball = records(PLANE, 6), Ball(np.zeros(2), 1.0)
-    with pytest.raises(InvalidArgument, match="weights"):
-        riemdp.private_frechet_mean(
-            PLANE, X, ball, BUDGET, groups=[0, 0, 1, 1, 2, 2], weights=np.ones(6)
-        )
 
 
 @pytest.mark.parametrize("mechanism", ["dp-rgd", "dp-rsgd"])
@@ -337,13 +297,3 @@ def test_a_population_of_people_needs_a_dispersion_of_people():
     assert "people" in region.subject
     with pytest.raises(InvalidArgument, match="dispersion"):
         mean.confidence_region(0.9, of="population", dispersion=of_records)
-
-
-def test_the_estimator_takes_groups():
-    X = records(SPD, 60)
-    mean = riemdp.PrivateFrechetMean(
-        manifold=SPD, budget=BUDGET, ball=Ball(SPD.origin, 1.0), random_state=0
-    )
-    with Ledger(Budget(3.0, 1e-4)) as ledger:
-        mean.fit(X, groups=np.arange(60) // 3)
-    assert (mean.n_samples_, mean.guarantee_.unit, ledger.spent.unit) == (20, "person", "person")

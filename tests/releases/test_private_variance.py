@@ -128,16 +128,3 @@ def test_a_search_and_the_variance_share_one_budget():
     truth = np.mean(np.minimum(np.asarray(space.dist(ball.center, X)), ball.radius) ** 2)
     assert bool(release.confidence_region(1 - 1e-9).contains(truth))
     assert float(release.value) == pytest.approx(truth, abs=6 * scale)
-
-
-def test_its_report_says_what_it_is():
-    space = riemdp.SPDAffineInvariant(2)
-    release = riemdp.private_frechet_variance(
-        space, records(space), Ball(np.eye(2), 1.0), GAUSSIAN, rng=1
-    )
-    page = riemdp.report.privacy_report(release)
-    assert "variance" in page.released
-    assert "cut off at the radius" in page.clipping
-    assert page.error_from_noise is None  # in squares, which no radius is compared with
-    assert "variance" in str(release.confidence_region())
-    assert release.expected_error <= release.scale * 1.0001

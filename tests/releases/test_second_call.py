@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, InvalidArgument
-from riemdp.estimators import PrivateMDM
+from riemdp import Ball, Budget
 from tests.seam import Means, original, plant
 
 SPACE = riemdp.Lorentz(3)
@@ -150,18 +149,3 @@ def test_nothing_of_the_records_is_remembered(mechanism) -> None:
     gc.collect()
     assert seen() is None
     assert [o for o in _gradients() if all(o is not b for b in before)] == [], release
-
-
-def test_what_was_refused_is_refused_after_what_equals_it() -> None:
-    X, ball = _records(1), _ball()
-    riemdp.private_frechet_mean(SPACE, X, ball, BUDGET, count_outside=True)
-    with pytest.raises(InvalidArgument, match="count_outside"):
-        riemdp.private_frechet_mean(SPACE, X, ball, BUDGET, count_outside=1)  # type: ignore
-    matrices, labels = np.tile(np.eye(2), (200, 1, 1)), np.arange(200) % 2
-    for wanted, fits in ((True, True), (1, False), ([], False)):
-        model = PrivateMDM(ball=Ball(np.eye(2), 1.0), budget=BUDGET, count_outside=wanted)  # type: ignore
-        if fits:
-            model.fit(matrices, labels)
-            continue
-        with pytest.raises(InvalidArgument, match="count_outside"):
-            model.fit(matrices, labels)

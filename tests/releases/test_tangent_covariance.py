@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, Ledger
+from riemdp import Ball, Budget
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.mechanisms import TangentCovarianceNoise
-from riemdp.privacy import BudgetExceeded, gaussian_noise_multiplier
+from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.randomness import noise_source
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
@@ -129,21 +129,3 @@ def test_the_front_door_keeps_its_promise():
     means = np.array([1.0, -1.0]) / n  # exact scores
     planted = [m + (s - m) / 12.0 for m, s in zip(means, scores, strict=True)]
     assert gaussian_mu_lower_bound(*planted) > mu
-
-
-def test_it_charges_once_speaks_of_people_and_reports():
-    space, ball = riemdp.Sphere(3), Ball(riemdp.Sphere(3).origin, 1.0)
-    X = records(space, 60)
-    with Ledger(Budget(1.1, 1e-5)) as ledger:
-        release = riemdp.private_tangent_covariance(
-            space, X, ball, GAUSSIAN, groups=np.arange(60) // 3
-        )
-        with pytest.raises(BudgetExceeded):
-            riemdp.private_tangent_covariance(space, X, ball, GAUSSIAN, groups=np.arange(60) // 3)
-    assert ledger.charges == 1
-    assert (release.guarantee.unit, release.details["n"]) == ("person", 20)
-    assert release.sensitivity == pytest.approx(math.sqrt(2.0) / 20, rel=1e-6)
-    assert release.details["arithmetic"] == "lattice"
-    page = riemdp.report.privacy_report(release)
-    assert page.error_from_noise is None  # no distance
-    assert "second moment" in page.title
