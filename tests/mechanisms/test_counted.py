@@ -216,17 +216,6 @@ def test_a_release_states_the_count_and_costs_no_more(mechanism):
     assert release.details["arithmetic"] == without.details["arithmetic"]
 
 
-def test_without_a_count_the_release_is_that_of_the_mechanism_alone():
-    x = points(80)
-    query = FrechetMean(BALL.on(PLANE), N)
-    for mechanism in ("wrapped-gaussian", "wrapped-laplace"):
-        made = Means.build(mechanism, Means.MeanFacts(PLANE, BALL, N, BUDGET))
-        alone = made.release(query.value(query.prepare(x)), 11)
-        release = mean(x, mechanism, rng=11, count_outside=False)
-        assert np.array_equal(release.value, alone.value)
-        assert (release.scale, release.guarantee) == (alone.scale, alone.guarantee)
-
-
 def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():
     x = points(80)
     made = [mean(x, rng=i).details["outside"] for i in range(60)]
@@ -240,13 +229,6 @@ def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():
     assert ledger.charges == 0
 
 
-def test_many_records_outside_are_warned_of():
-    with pytest.warns(R.RiemdpWarning, match="lay outside the ball and were moved into it"):
-        release = mean(points(N), rng=1)
-    assert "note: about" in str(release)
-    assert not mean(points(20), rng=1).details["outside"].many
-
-
 def test_a_protected_number_of_records_is_not_stated():
     options = {"adjacency": "add-or-remove-one", "n_min": 300}
     release = mean(points(80), rng=2, **options)
@@ -255,18 +237,6 @@ def test_a_protected_number_of_records_is_not_stated():
     assert " of " not in str(outside)
     assert release.guarantee.adjacency == "add-or-remove-one"
     assert release.guarantee == mean(points(80), rng=2, count_outside=False, **options).guarantee
-
-
-def test_where_nothing_can_be_counted():
-    x = points(80)
-    for more in ({"mechanism": "dp-rgd"}, {"calibration": "classical"}):
-        with pytest.raises(R.InvalidArgument, match="count_outside"):
-            mean(x, count_outside=True, **more)
-    assert "outside" not in mean(x, rng=1, calibration="classical").details
-    assert "outside" not in mean(x, "dp-rgd", rng=1).details
-    matrices = np.tile(np.eye(2), (400, 1, 1))
-    with pytest.raises(R.InvalidArgument, match="count_outside"):
-        R.private_frechet_mean(R.SPDLogEuclidean(2), matrices, budget=BUDGET, count_outside=True)
 
 
 def test_a_plan_has_the_noise_of_the_release():

@@ -14,7 +14,6 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, mechanisms, noise_source
-from riemdp.optimizers import private_principal_eigenvector
 from tests.seam import Noise, Searches, Sums
 
 PLANE, LINE = riemdp.Euclidean(2), riemdp.Euclidean(1)
@@ -97,12 +96,6 @@ def test_a_mean_of_very_many_records_is_where_it_says():
         noisy = sites.noisy(sums, ask, noise_source(1))
         deviation = sites.deviation(ask, len(sums), 1)
         assert 0.0 < np.linalg.norm(noisy - sums) < 10 * deviation < 1e3
-
-
-def test_an_eigenvector_with_hardly_any_noise_is_that_of_the_records():
-    found = private_principal_eigenvector(X, GAUSSIAN, method="gmip", rng=1).value
-    _, vectors = np.linalg.eigh(X.T @ X)
-    assert abs(float(found @ vectors[:, -1])) > 1.0 - 1e-9
 
 
 # ------------------------------------------------------------------------------------------------

@@ -40,14 +40,6 @@ def test_a_ball_with_one_seed_is_the_same(both, seed) -> None:
     assert streamed.value.radius == pytest.approx(whole.value.radius, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_a_mean_and_a_variance_in_a_ball_that_is_found(both) -> None:
-    for release in (riemdp.private_frechet_mean, riemdp.private_frechet_variance):
-        whole, streamed = (release(SPACE, X, budget=BUDGET, rng=4) for X in both)
-        assert np.max(np.abs(np.asarray(whole.value) - np.asarray(streamed.value))) < 1e-8
-        assert streamed.guarantee == whole.guarantee
-
-
 @pytest.mark.parametrize("scale", [0.123, 0.0, -31.0, 1e9])
 def test_a_scale_that_no_search_asks_for_is_counted_too(both, scale) -> None:
     """A server may ask for one, and a site must not fail after it has counted the question."""

@@ -12,7 +12,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, InvalidArgument, Ledger, private_minimize
 from riemdp.optimizers import plan_optimizer
-from tests.seam import Gradients, original, plant, replicate
+from tests.seam import Gradients
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -185,46 +185,6 @@ def test_the_stated_guarantee_is_that_of_all_steps(sampling):
     assert plan.sigma >= plan.noise_multiplier * clips * norm / 300
     assert plan.sensitivity == pytest.approx(clips * norm / 300)
     assert "found on the way" in str(plan)
-
-
-def test_a_run_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
-    """What a crash leaves holds where the clip norm lies."""
-    path, kept = tmp_path / "run.npz", []
-    plant(monkeypatch, "end of a checkpoint", lambda self: None)
-    save = original("a checkpoint")
-
-    def saved(self, **state):
-        kept.append(state.get("clip"))
-        save(self, **state)
-
-    plant(monkeypatch, "a checkpoint", saved)
-    made = DPRGD(steps=10, learning_rate=0.25, clip_norm="adaptive")
-    run = {"optimizer": made, "budget": BUDGET, "rng": 3, "checkpoint": path}
-    first = private_minimize(PROBLEM, cloud(), START, **run)
-    assert float(kept[-1].clip) == first.details["clip_norm"]
-    again = private_minimize(PROBLEM, cloud(), START, **run)  # complete: no query is issued
-    assert again.details["clip_norm"] == first.details["clip_norm"]
-    assert np.array_equal(again.value, first.value)
-
-
-def test_a_clip_norm_that_rises_slowly_does_not_oscillate():
-    # The start is ten times farther than the records are wide, and a step at that clip norm has
-    # noise of half the way. Were C to rise as fast as it falls, it would rise after every such
-    # step: the median error would be 0.1 and the largest 0.23.
-    space = riemdp.Euclidean(45)
-    X = 0.1 / 45**0.5 * np.random.default_rng(7).normal(size=(2000, 45)) + 1.0 / 45**0.5
-    problem = riemdp.problems.frechet_mean(space)
-    made = DPRGD(steps=20, clip_norm="adaptive")
-    budget = Budget(0.3, 1e-5)
-    ends, _ = replicate(problem, X, np.zeros(45), made, repetitions=8, budget=budget, rng=3)
-    assert np.max(np.linalg.norm(np.asarray(ends) - X.mean(0), axis=1)) < 0.04
-
-
-def test_without_a_budget_nothing_is_clipped():
-    made = DPRGD(steps=60, learning_rate=0.25, clip_norm="adaptive")
-    result = private_minimize(PROBLEM, cloud(), START, made, None)
-    assert np.allclose(result.value, cloud().mean(0))
-    assert result.steps == 60
 
 
 def test_what_is_refused_is_refused_from_public_numbers():

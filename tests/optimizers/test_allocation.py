@@ -19,13 +19,12 @@ from riemdp import (
     InvalidArgument,
     Ledger,
     Problem,
-    gaussian,
     noise_source,
     private_minimize,
 )
 from riemdp.manifolds import Euclidean
 from riemdp.optimizers import plan_optimizer
-from riemdp.privacy import RiemdpError, allocated_gaussian
+from riemdp.privacy import allocated_gaussian
 from tests.optimizers import audits
 from tests.seam import Gradients, original, plant, replicate
 from tests.statistical import ALPHA
@@ -326,20 +325,6 @@ def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
 def test_what_has_no_proof_is_refused(keywords, named):
     with pytest.raises(InvalidArgument, match=named):
         minimize(settings(**{"steps": 8, "batch_size": 5} | keywords), Budget(1.0, 1e-5))
-
-
-def test_batches_are_drawn_by_whole_epochs_only():
-    batches = plan_optimizer(LINEAR, 20, settings(8, 5), None).gradient.batches
-    with pytest.raises(RiemdpError, match="no whole epochs of 4"):
-        batches.draw(noise_source(1), 20, 6)
-
-
-def test_all_records_in_every_step_is_the_full_gradient():
-    plan = plan_optimizer(LINEAR, 20, settings(6, 20), Budget(1.0, 1e-5))
-    assert plan.gradient.batches.epoch == 1
-    indices, mask = plan.gradient.batches.draw(noise_source(1), 20, 6)
-    assert np.array_equal(assignments(indices, mask, 20, 1, 6), np.zeros((6, 20)))
-    assert plan.guarantee() == gaussian(plan.noise_multiplier, 6, adjacency="add-or-remove-one")
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "allocation"])

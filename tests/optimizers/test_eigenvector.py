@@ -11,7 +11,6 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, gaussian
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.report import privacy_report
-from tests.named import DataArray
 from tests.seam import Means, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
@@ -87,22 +86,6 @@ def test_the_choice_looks_at_public_numbers_only():
     assert (a.method, a.sigma) == (b.method, b.sigma) == ("GMIP", a.sigma)
 
 
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: private_principal_eigenvector(X[0], BUDGET), "data"),
-        (lambda: private_principal_eigenvector(X[:0], BUDGET), "data"),
-        (lambda: private_principal_eigenvector(X, Budget(1.0)), "budget"),
-        (lambda: private_principal_eigenvector(X, BUDGET, method="svd"), "method"),
-        (lambda: private_principal_eigenvector(X, BUDGET, row_norm=0.0), "row_norm"),
-        (lambda: private_principal_eigenvector(X, BUDGET, steps=0), "steps"),
-    ],
-)
-def test_bad_arguments_are_named(call, name):
-    with pytest.raises(InvalidArgument, match=f"`{name}`"):
-        call()
-
-
 # ------------------------------------------------------------------------------------- people
 def table() -> tuple[np.ndarray, np.ndarray]:
     """300 people with one to three rows along the first axis, and one with 900 along the last."""
@@ -145,14 +128,3 @@ def test_the_noise_of_people_is_made_for_their_number():
     with Ledger(Budget(9.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match="`groups`"):
         private_principal_eigenvector(rows, BUDGET, groups=people[:-1])
     assert ledger.charges == 0
-
-
-@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
-def test_the_names_of_columns_stand_in_the_result(method):
-    names = tuple("abcde")
-    named = private_principal_eigenvector(DataArray(X, (names,)), BUDGET, method=method, rng=1)
-    plain = private_principal_eigenvector(X, BUDGET, method=method, rng=1)
-    assert named.details["names"] == (names,)
-    assert "names: a, b, c, d, e" in str(named)
-    assert "names" not in plain.details
-    np.testing.assert_array_equal(named.value, plain.value)

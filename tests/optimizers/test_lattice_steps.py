@@ -206,23 +206,6 @@ def test_neighbours_differ_by_two_clip_norms_in_whole_numbers(name):
         assert sum(int(k) ** 2 for k in moved - total) <= limit
 
 
-def test_coordinates_of_many_records_are_those_of_few():
-    """From so many records on another program computes them."""
-    space = riemdp.SPDAffineInvariant(4)
-    kernel = Gradients.choose_kernel(problems.frechet_mean(space), False)
-    rows = space.random_point(jax.random.key(0), (4096,))
-    state = kernel.start(rows[0])
-    many = np.asarray(jax.jit(kernel.coordinates)(state, rows))
-    few = [np.asarray(jax.jit(kernel.coordinates)(state, rows[i : i + 1024])) for i in (0, 3072)]
-    np.testing.assert_allclose(many[:1024], few[0], rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(many[3072:], few[1], rtol=1e-13, atol=1e-13)
-    changed = rows.at[7].set(jnp.nan)
-    other = np.asarray(jax.jit(kernel.coordinates)(state, changed))
-    keep = np.arange(4096) != 7
-    np.testing.assert_array_equal(other[keep], many[keep])
-    assert np.all(np.isnan(other[7]))
-
-
 def test_one_person_is_no_longer_than_one_record():
     """Records weigh their share and are cut one by one; a person's vector is no longer for it."""
     gradient, kernel = (
@@ -382,19 +365,6 @@ def test_what_is_called_lattice_and_what_is_not():
     assert arithmetic(mean, DPRGD(3), budget=None) == "idealised"
     assert arithmetic(mean, DPRGD(3), budget=None, noise_std=0.0) == "idealised"
     assert arithmetic(mean, DPRGD(3), budget=None, noise_std=1e-6) == "idealised"
-
-
-def test_a_result_says_it():
-    X = np.zeros((20, 1))
-    for optimizer, said in (
-        (DPRGD(2, 0.1, 1.0), "lattice"),
-        (DPRSGD(2, 15, 0.1, 1.0), "idealised"),
-    ):
-        found = private_minimize(
-            problems.frechet_mean(LINE), X, np.zeros(1), optimizer, Budget(1.0, 1e-5), rng=1
-        )
-        assert found.details["arithmetic"] == said
-        assert f"arithmetic: {said}" in str(found)
 
 
 @pytest.mark.parametrize("k", [1, 2, 11, 12, 13])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 import riemdp as R
 from riemdp import problems
@@ -29,8 +28,3 @@ def test_a_printed_result_quotes_the_delta_and_the_budget_that_were_asked_for():
     assert "3e-08" in str(result.details["planned_guarantee"])
     assert privacy_report(result, records=400).to_dict()["guarantee"]["budget"] == [2.0, 3e-8]
     assert "budget" not in str(run(noise_std=0.1))
-
-
-def test_records_of_a_person_without_people_are_refused():
-    with pytest.raises(R.InvalidArgument, match="`records_per_person`"):
-        run(budget=R.Budget(1.0, 1e-6), records_per_person=4)

@@ -30,7 +30,7 @@ from riemdp import (
 )
 from riemdp.manifolds import Euclidean, Sphere
 from riemdp.optimizers import plan_optimizer
-from tests.seam import Gradients, original, plant
+from tests.seam import original, plant
 
 N, DIM = 50, 4
 M = Sphere(DIM)
@@ -68,12 +68,6 @@ def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
     expected = subsampled_gaussian(z, population=N, batch_size=10, steps=6, sampling=sampling)
     assert r.sigma == 0.2
     assert r.guarantee.epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-9)
-
-
-def test_a_batch_of_all_records_is_the_full_gradient():
-    a, b = run(DPRGD(6, 0.3)), run(DPRSGD(6, N, 0.3))
-    assert a.guarantee.epsilon(1e-5) == b.guarantee.epsilon(1e-5)
-    np.testing.assert_allclose(a.value, b.value, atol=1e-14)
 
 
 def test_without_a_budget_nothing_is_noised_and_nothing_is_promised():
@@ -228,23 +222,6 @@ def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
     assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(0.05 / (2 / N), 16).epsilon(1e-5))
 
 
-def test_a_checkpoint_of_another_run_or_a_broken_file_is_refused(monkeypatch, tmp_path):
-    plant(monkeypatch, "steps of a block", lambda *_: 4)
-    path = tmp_path / "run.npz"
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 6, _Crash)
-        with pytest.raises(_Crash):
-            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path)
-    with pytest.raises(InvalidArgument, match="checkpoint"):
-        run(DPRGD(16, 0.2), None, noise_std=0.05, checkpoint=path)
-    with pytest.raises(InvalidArgument, match="rng"):
-        run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=noise_source(3))
-    path.write_bytes(b"not a checkpoint")
-    with pytest.raises(InvalidArgument, match="checkpoint"):
-        run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path)
-    assert list(tmp_path.iterdir()) == [path]  # no half-written file is left
-
-
 def _spied(monkeypatch):
     """Every block of noise that is drawn from now on."""
     seen = []
@@ -292,38 +269,6 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     whole = run(kind, None, noise_std=0.05)
     assert r.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5), rel=1e-6)
-
-
-def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(
-    monkeypatch, tmp_path
-):
-    plant(monkeypatch, "steps of a block", lambda *_: 4)
-    path = tmp_path / "run.npz"
-    kind = DPRSVRG(2, 8, 0.3, batch_size=5)
-    book = Ledger(Budget(1e4, 1e-5))
-    calls = {"noise_std": 0.05, "checkpoint": path, "rng": 9}
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 4)
-        first = run(kind, None, ledger=book, **calls)
-    assert (first.status, first.steps) == ("interrupted", 4)
-    whole = run(kind, None, noise_std=0.05)
-    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(
-        1e-5
-    )  # one anchor, three answers
-    assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
-    before = Gradients.TRACES["full_query"]
-    second = run(kind, None, **calls)
-    assert Gradients.TRACES["full_query"] == before
-    assert second.steps == 16
-    assert (
-        second.gradient_calls == 12 * 10 + N
-    )  # twelve more steps, and only the second anchor's gradient
-    assert second.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 4)
-        run(kind, None, **calls)
-    with pytest.raises(InvalidArgument, match="checkpoint"):
-        run(DPRSVRG(2, 8, 0.2, batch_size=5), None, **calls)
 
 
 @pytest.mark.parametrize(
@@ -427,26 +372,6 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     )  # a seeded run does not depend on how threads take turns
 
 
-def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
-    a = run(DPRGD(6, 0.3), rng=5)
-    b = run(DPRGD(6, 0.3), rng=5, checkpoint=tmp_path / "c")
-    np.testing.assert_array_equal(a.value, b.value)
-
-
-# ------------------------------------------------------------------------------------------------
-# compilations, bad input
-def test_one_compilation_serves_every_number_of_steps_and_every_setting():
-    Gradients.run_steps.clear_cache()
-    before = Gradients.TRACES["steps"]
-    for steps, rate, clip, sigma in [(5, 0.1, 1.0, 0.1), (9, 0.2, 0.5, 0.2), (16, 0.3, 2.0, 0.05)]:
-        run(DPRGD(steps, rate, clip), None, noise_std=sigma)
-    assert Gradients.TRACES["steps"] - before == 1
-    for k in range(3):  # an equal problem made anew does not compile again
-        fresh = problems.principal_eigenvector(DIM)
-        private_minimize(fresh, X, START, DPRGD(5, 0.1), None, noise_std=0.1 + k)
-    assert Gradients.TRACES["steps"] - before == 1
-
-
 def _with_gradient(gradient):
     return Problem(M, lambda w, z: w[0], gradient=gradient)
 
@@ -542,14 +467,6 @@ def test_bad_arguments_are_named_and_nothing_is_spent(call, name):
     assert book.spent.epsilon(1e-5) == 0.0
 
 
-def test_a_loss_that_is_nan_for_a_record_counts_as_zero_in_a_private_run():
-    p = Problem(M, lambda w, z: jnp.where(z[0] > 10, jnp.nan, -(jnp.sum(w * z) ** 2)))
-    x = np.array(X)
-    x[3, 0] = 11.0
-    r = private_minimize(p, x, START, DPRGD(3, 0.1, 1.0), None, noise_std=0.01, rng=1)
-    assert np.all(np.isfinite(r.value))
-
-
 def _far_out(w, z):
     """Finite only for records that no made-up one is like."""
     return jnp.where(z[0] > 100.0, jnp.sum(w * z), jnp.nan)
@@ -590,13 +507,6 @@ def test_the_trial_reads_no_private_record(example, monkeypatch):
     assert np.array_equal(first, third)
     assert len(first) == (1 if example is not None else len(first))
     assert not np.any(np.all(np.isin(np.stack(tried), own), axis=1))
-
-
-def test_memory_is_bounded_by_chunks_and_a_single_record_is_legal():
-    chunk = original("records of a chunk")
-    assert chunk([jax.ShapeDtypeStruct((10**6, 11, 11), np.float64)]) * 121 <= 1 << 21
-    r = private_minimize(P, X[:1], START, DPRGD(3, 0.1), BUDGET, rng=1)
-    assert bool(M.belongs(r.value))
 
 
 def test_bursting_steps_never_leave_the_manifold():

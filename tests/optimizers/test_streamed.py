@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean, private_minimize
+from riemdp import Ball, Budget, InvalidArgument, Ledger, private_minimize
 from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer
 from tests.domains.test_stream import Damaged, mapped
 from tests.seam import Doors, plant, replicate
@@ -116,16 +116,6 @@ def test_batches_with_no_record_at_all(tmp_path, monkeypatch) -> None:
     assert_same(mapped(tmp_path, records()), rare)
 
 
-@pytest.mark.parametrize("steps", [DPRGD(steps=3), FIXED], ids=["all", "batches"])
-def test_other_sources(tmp_path, steps) -> None:
-    """A slice of a mapped file, and integers."""
-    twice = mapped(tmp_path, np.repeat(records(), 2, axis=0))
-    assert_same(twice[::2], steps)
-    X = np.rint(np.nan_to_num(3.0 * records(), posinf=9.0).clip(-9, 9)).astype(np.int32)
-    there = run(mapped(tmp_path, X, "int.npy"), steps)
-    assert np.array_equal(np.asarray(there.value), np.asarray(run(X, steps).value))
-
-
 class Pieces(Damaged):
     """As HDF5 with pieces of 100 rows."""
 
@@ -140,107 +130,6 @@ Pieces.__module__ = "h5py.fake"
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
 def test_an_array_of_pieces_is_never_taken_into_memory(optimizer) -> None:
     assert_same(Pieces(records()), optimizer)
-
-
-@pytest.mark.slow
-def test_a_loss_of_several_arrays(tmp_path) -> None:
-    """A mapped file beside an array in memory; a gradient by automatic differentiation."""
-    y = np.linspace(-1.0, 1.0, N)
-    problem = riemdp.Problem(
-        SPACE,
-        lambda w, z: (w @ z[0] - z[1]) ** 2,
-        record_shape=((2,), ()),
-        smoothness=4.0,
-        lipschitz=1.0,
-    )
-    X = np.nan_to_num(records(), posinf=1.0).clip(-1, 1)
-    there = mapped(tmp_path, X)
-    for optimizer in (DPRGD(steps=3), DPRSGD(steps=3, batch_size=30)):
-        a = private_minimize(problem, (X, y), np.zeros(2), optimizer, BUDGET, rng=1)
-        b = private_minimize(problem, (there, y), np.zeros(2), optimizer, BUDGET, rng=1)
-        assert np.array_equal(np.asarray(a.value), np.asarray(b.value))
-    with pytest.raises(InvalidArgument, match="`data` has parts of different lengths"):
-        private_minimize(problem, (there, y[1:]), np.zeros(2), DPRGD(steps=3), BUDGET)
-
-
-@pytest.mark.slow
-def test_sums_in_float64_agree_up_to_rounding(tmp_path) -> None:
-    """A principal eigenvector is not on the lattice."""
-    z = np.random.default_rng(1).normal(size=(N, 3)) * [2.0, 1.0, 1.0]
-    problem = riemdp.problems.principal_eigenvector(3, row_norm=4.0)
-    for optimizer in (DPRGD(steps=5), DPRSGD(steps=5, batch_size=100)):
-        values = [
-            private_minimize(problem, X, np.eye(3)[1], optimizer, BUDGET, rng=2).value
-            for X in (z, mapped(tmp_path, z))
-        ]
-        assert np.allclose(*values, rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:about")
-@pytest.mark.parametrize("mechanism", ["dp-rgd", "dp-rsgd"])
-@pytest.mark.parametrize(
-    ("space", "radius"),
-    [
-        (riemdp.SPDAffineInvariant(2), 1.0),
-        (riemdp.SPDLogEuclidean(2), 1.0),
-        (riemdp.Sphere(3), 0.5),
-        (riemdp.Lorentz(2), 1.0),
-    ],
-    ids=repr,
-)
-def test_means_by_optimisers(tmp_path, space, radius, mechanism) -> None:
-    X = np.array(space.random_point(jax.random.key(1), (N,)))
-    X[5], X[80] = np.nan, -1.0
-    ball = Ball(space.origin, radius)
-    whole, found = (
-        private_frechet_mean(space, x, ball, BUDGET, mechanism=mechanism, rng=1)
-        for x in (X, mapped(tmp_path, X))
-    )
-    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
-    assert whole.guarantee == found.guarantee
-
-
-@pytest.mark.filterwarnings("ignore:about")
-def test_a_mean_by_gradient_steps(tmp_path) -> None:
-    steps = DPRGD(steps=3, sensitivity="domain")
-    there, options = mapped(tmp_path, records()), {"mechanism": "dp-rgd", "optimizer": steps}
-    whole = private_frechet_mean(SPACE, records(), BALL, BUDGET, rng=1, **options)
-    found = private_frechet_mean(SPACE, there, BALL, BUDGET, rng=1, **options)
-    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
-    assert (whole.guarantee, whole.sensitivity) == (found.guarantee, found.sensitivity)
-
-
-@pytest.mark.slow
-def test_a_variance_reduced_run(tmp_path) -> None:
-    optimizer = DPRSVRG(epochs=2, inner_steps=4, batch_size=40)
-    assert_same(mapped(tmp_path, records()), optimizer)
-
-
-@pytest.mark.slow
-def test_a_geometric_median(tmp_path) -> None:
-    X = np.random.default_rng(0).normal(size=(4000, 2))
-    budget, search = Budget(8.0, 1e-6), riemdp.AdaptiveBall(outer=Ball(np.zeros(2), 5.0))
-    whole, found = (
-        riemdp.private_geometric_median(SPACE, x, budget, search=search, rng=1)
-        for x in (X, mapped(tmp_path, X))
-    )
-    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
-
-
-@pytest.mark.filterwarnings("ignore::riemdp.NotPrivateWarning")
-def test_a_history_and_a_run_without_noise(tmp_path) -> None:
-    X = np.nan_to_num(records(), posinf=1.0).clip(-2, 2)
-    there = mapped(tmp_path, X)
-    histories = [
-        private_minimize(
-            PROBLEM, x, np.ones(2), DPRGD(steps=4), None, record_every=2, rng=0
-        ).history
-        for x in (X, there)
-    ]
-    assert [row.step for row in histories[0]] == [row.step for row in histories[1]]
-    for a, b in zip(*histories, strict=True):
-        assert a.objective == pytest.approx(b.objective, rel=1e-12)
 
 
 _PEAK = """
@@ -285,37 +174,6 @@ def _without_the_last(totals: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_the_last_twice(totals: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, work, rows: [*(all_ := list(totals(self, work, rows))), all_[-1]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["hdf5", "zarr"])
-@pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
-def test_real_files(tmp_path, kind, optimizer) -> None:
-    """Compressed pieces, some of which hold no member of a batch."""
-    if kind == "hdf5":
-        import h5py
-
-        with h5py.File(tmp_path / "x.h5", "w") as file:
-            made = file.create_dataset("x", data=records(), chunks=(7, 2), compression="gzip")
-            assert_same(made, optimizer)
-    else:
-        import zarr
-
-        array = zarr.create_array(
-            str(tmp_path / "x.zarr"), shape=(N, 2), chunks=(77, 2), dtype="f8"
-        )
-        array[:] = records()
-        assert_same(array, optimizer)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
-def test_dask_without_a_cluster(optimizer) -> None:
-    import dask.array
-
-    assert_same(dask.array.from_array(records(), chunks=(99, 1)), optimizer)
-    with pytest.raises(InvalidArgument, match="`data` is a Dask array, which this optimiser"):
-        run(dask.array.from_array(records()), DPRSVRG(epochs=2, inner_steps=4, batch_size=40))
 
 
 @pytest.mark.slow
@@ -399,21 +257,6 @@ def test_an_error_names_no_member_of_a_batch(monkeypatch, tmp_path, width) -> No
     assert f"some of its {len(X)} rows cannot be read (FileNotFoundError)" in only
 
 
-def test_a_run_is_continued_after_damage(tmp_path) -> None:
-    """What was released is kept; steps whose noise was drawn are not taken again."""
-    keep = {"checkpoint": tmp_path / "run", "rng": None}
-    ledger = Ledger(Budget(9.0, 1e-5))
-    reads = 8 * 2 + 2  # eight parts for each step
-    with pytest.raises(InvalidArgument, match="rows"):
-        run(Pieces(records(), reads), DPRGD(steps=5), ledger=ledger, **keep)
-    spent = ledger.spent.epsilon(1e-6)
-    found = run(Pieces(records()), DPRGD(steps=5), ledger=ledger, **keep)
-    assert found.steps == 2
-    assert not np.array_equal(np.asarray(found.value), np.zeros(2))
-    assert found.guarantee.epsilon(1e-6) == pytest.approx(spent)
-    assert ledger.spent.epsilon(1e-6) == pytest.approx(spent)
-
-
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
 def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -> None:
     plant(monkeypatch, "entries of batches in a file", 80)  # one step of 40 records
@@ -430,15 +273,6 @@ def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -
     assert found.status == "interrupted"
     assert 0 < found.steps < optimizer.steps
     assert np.isfinite(np.asarray(found.value)).all()
-
-
-def test_progress_tells_passes_and_no_batches(tmp_path) -> None:
-    seen: list[int] = []
-    with Doors.watched(lambda read, n: seen.append(read)):
-        run(mapped(tmp_path, records()), DPRGD(steps=2))
-        assert seen == 2 * [*range(64, N, 64), N]
-        run(mapped(tmp_path, records()), POISSON)
-    assert len(seen) == 2 * 8
 
 
 # ----------------------------------------------------------------------------------- refusals
@@ -467,13 +301,3 @@ def test_a_variance_reduced_batch_that_does_not_fit_is_refused(tmp_path, monkeyp
     with pytest.raises(InvalidArgument, match=r"`batch_size` = 40.*at most 30"):
         run(mapped(tmp_path, records()), optimizer, ledger=ledger)
     assert ledger.spent.epsilon(1e-6) == 0.0
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (5,), (5, 2, 2), (0, 2)])
-def test_a_wrong_form_is_refused_as_in_memory(shape) -> None:
-    said = []
-    for X in (np.zeros(shape), Pieces(np.zeros(shape))):
-        with pytest.raises(InvalidArgument) as caught:
-            run(X, DPRGD(steps=2))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
