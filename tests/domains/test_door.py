@@ -70,14 +70,6 @@ def test_an_array_whose_type_one_record_decides_keeps_the_others(whole):
     assert not np.all(np.isfinite(records[1]))
 
 
-def test_a_product_takes_a_tuple_of_columns():
-    space = R.Product(R.Sphere(3), R.Euclidean(2))
-    (a, b), n = admit_records(space, "X", ([[1, 0, 0], None], np.zeros((2, 2))))
-    assert (n, a.shape, b.shape) == (2, (2, 3), (2, 2))
-    with pytest.raises(R.InvalidArgument, match="different numbers"):
-        admit_records(space, "X", ([[1, 0, 0]], np.zeros((2, 2))))
-
-
 @pytest.mark.parametrize(
     "whole",
     [None, 3.0, "abc", {"a": 1.25}, np.zeros(2), np.full((4, 3), 1.25), np.zeros((0, 2)), []],
@@ -151,17 +143,6 @@ def test_a_point_nearly_on_the_space_is_carried_onto_it(space, point):
     assert bool(space.belongs(admit_point(space, "start", point), 1e-12))
 
 
-def test_an_ill_conditioned_centre_is_left_as_it_is():
-    centre = np.diag([1.0, 1e-13])
-    assert np.array_equal(admit_point(R.SPDAffineInvariant(2), "centre", centre), centre)
-
-
-@pytest.mark.parametrize("point", [np.zeros(3), np.full(3, np.nan), np.eye(3), np.zeros(2), "x"])
-def test_what_is_no_point_is_refused_by_name(point):
-    with pytest.raises(R.InvalidArgument, match="`start`"):
-        admit_point(R.Sphere(3), "start", point)
-
-
 def test_a_ball_is_bound_once_and_immutable():
     space, ball = R.Sphere(3), R.Ball(np.array([1 + 5e-7, 0.0, 0.0]), 0.3)
     domain = ball.on(space)
@@ -172,25 +153,6 @@ def test_a_ball_is_bound_once_and_immutable():
     for twin in (pickle.loads(pickle.dumps(ball)), copy.deepcopy(ball)):
         assert twin.radius == ball.radius
         assert np.array_equal(twin.center, ball.center)
-
-
-class Directions(R.Sphere):
-    """A user's own subclass under another name."""
-
-
-class Covariances(R.SPDBuresWasserstein):
-    """The same, of a space with constants of its own."""
-
-
-@pytest.mark.parametrize(
-    ("mine", "parent"), [(Directions(3), R.Sphere(3)), (Covariances(2), R.SPDBuresWasserstein(2))]
-)
-def test_a_subclass_has_the_constants_of_its_parent(mine, parent):
-    ball = R.Ball(parent.origin, 0.2)
-    one, other = ball.on(mine), ball.on(parent)
-    for name in ("curvature", "convexity_limit", "strong_convexity", "ambient_diameter"):
-        assert getattr(one, name) == getattr(other, name)
-    assert one.resolution == other.resolution
 
 
 @pytest.mark.parametrize("space", [R.SPDAffineInvariant(3), R.SPDLogEuclidean(3)], ids=repr)

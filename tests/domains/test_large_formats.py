@@ -152,36 +152,3 @@ def test_only_sums_leave_a_block() -> None:
         largest.append(max(sent))
     # sums and what their rounding left, of logarithms, squares, weights and flags; and a checksum
     assert largest[0] == largest[1] <= 2 * (SPACE.dim + 3) + 1
-
-
-def test_the_command_line_reads_hdf5_and_zarr(tmp_path, capsys) -> None:
-    import json
-
-    import h5py
-    import zarr
-
-    from riemdp.cli import main
-
-    X = records()[600:]
-    np.save(tmp_path / "x.npy", X)
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["a"], file["b"] = X, X[:7]
-    zarr.create_array(str(tmp_path / "x.zarr"), data=X)
-    said = []
-    for words in (["x.npy"], ["x.h5", "--key", "a"], ["x.zarr"]):
-        options = ["--radius", "1", "--epsilon", "1", "--seed", "0", "--json"]
-        with pytest.raises(SystemExit) as ended:
-            main(["mean", str(tmp_path / words[0]), *words[1:], *options])
-        assert not ended.value.code
-        said.append(np.array(json.loads(capsys.readouterr().out)["mean"]))
-    assert max(np.max(np.abs(mean - said[0])) for mean in said) < 1e-9
-
-
-def test_a_child_forked_in_a_pass_has_a_lock_of_its_own() -> None:
-    from riemdp.domains import _cluster
-
-    with _cluster._one():
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if _cluster._one().acquire(blocking=False) else 1)
-        assert os.waitpid(child, 0)[1] == 0

@@ -147,16 +147,6 @@ def test_a_shorter_file_is_an_error_whichever_rows_are_wanted(tmp_path, monkeypa
         source_of(seen, "data")
 
 
-def test_a_part_that_is_still_there_is_read(tmp_path):
-    path = tmp_path / "x.npy"
-    np.save(path, np.arange(120.0).reshape(60, 2))
-    M = np.load(path, mmap_mode="r")
-    os.truncate(path, 128 + 30 * 16)
-    source = source_of(M[:30])
-    assert source is not None
-    np.testing.assert_array_equal(source.fetched(0, 30), np.arange(60.0).reshape(30, 2))
-
-
 def test_what_is_taken_into_memory_is_read_once(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((30, 2)))
     M = np.load(tmp_path / "x.npy", mmap_mode="r+")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 import pickle
 from fractions import Fraction
 
@@ -76,85 +75,11 @@ def test_a_value_is_that_of_records_in_memory(tmp_path, kind) -> None:
     assert np.max(np.abs(np.asarray(whole) - np.asarray(streamed))) < 1e-9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("space", "radius"),
-    [(riemdp.Sphere(3), 0.5), (riemdp.Lorentz(2), 1.0), (riemdp.SPDLogEuclidean(2), 1.0)],
-    ids=repr,
-)
-def test_every_space_has_the_same_mean(tmp_path, space, radius) -> None:
-    X = np.array(space.random_point(jax.random.key(1), (N,)))
-    query = FrechetMean(Ball(space.origin, radius).on(space), N)
-    whole = query.value(query.prepare(X))
-    streamed = query.value(query.prepare(mapped(tmp_path, X)))
-    assert float(query.frame.local.manifold.dist(whole, streamed)) < 1e-9
-
-
-@pytest.mark.slow
-def test_a_product_of_a_mapped_file_and_an_array(tmp_path) -> None:
-    space = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(2))
-    first, second = (np.array(x) for x in space.random_point(jax.random.key(1), (N,)))
-    query = FrechetMean(Ball(space.origin, 0.5).on(space), N)
-    whole = query.value(query.prepare((first, second)))
-    streamed = query.value(query.prepare((mapped(tmp_path, first), second)))
-    assert float(query.frame.local.manifold.dist(whole, streamed)) < 1e-9
-    with pytest.raises(InvalidArgument, match="different numbers of records"):
-        query.prepare((mapped(tmp_path, first), second[:-1]))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        pytest.param({"mechanism": "k-norm-gradient"}, marks=pytest.mark.slow),
-        {"mechanism": "tangent-mean"},
-        {"mechanism": "wrapped-gaussian", "weights": np.arange(1.0, N + 1.0)},
-        {
-            "mechanism": "wrapped-gaussian",
-            "adjacency": "add-or-remove-one",
-            "n_min": N + 500,
-        },
-        {
-            "mechanism": "wrapped-gaussian",
-            "adjacency": "add-or-remove-one",
-            "n_min": 100,
-            "weights": np.linspace(0, 2, N),
-        },
-    ],
-    ids=["auto", "k-norm", "tangent", "weights", "filled", "own-weights"],
-)
-@pytest.mark.filterwarnings("ignore:about")
-def test_a_release_with_one_seed_is_the_same(tmp_path, options) -> None:
-    X = records()
-    whole = private_frechet_mean(SPACE, X, BALL, BUDGET, rng=3, **options)
-    streamed = private_frechet_mean(SPACE, mapped(tmp_path, X), BALL, BUDGET, rng=3, **options)
-    assert np.max(np.abs(np.asarray(whole.value) - np.asarray(streamed.value))) < 1e-9
-    assert str(streamed.details.get("outside")) == str(whole.details.get("outside"))
-    assert streamed.guarantee == whole.guarantee
-    assert whole.sensitivity is not None
-    assert streamed.sensitivity == pytest.approx(whole.sensitivity, rel=1e-6)
-
-
 def test_a_mean_of_arrays_is_filled_up_to_the_lower_bound(tmp_path) -> None:
     X = records()[:300]
     query = AmbientMean(BALL.on(SPACE), 450, adjacency="add-or-remove-one")
     whole, parts = (query.value(query.prepare(x)) for x in (X, mapped(tmp_path, X)))
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize("how", ["slice", "fortran", "float32", "int"])
-def test_other_layouts_and_types(tmp_path, how) -> None:
-    X = records()[:700]
-    M = mapped(tmp_path, np.asfortranarray(X) if how == "fortran" else X)
-    if how == "slice":
-        M, X = M[1::2], X[1::2]
-    elif how in ("float32", "int"):
-        X = np.nan_to_num(X[100:], posinf=3.0)
-        X = X.astype(np.float32) if how == "float32" else np.rint(X).astype(np.int32)
-        M = mapped(tmp_path, X, "other.npy")
-    query = FrechetMean(BALL.on(SPACE), len(X))
-    a, b = query.value(query.prepare(X)), query.value(query.prepare(M))
-    assert np.max(np.abs(np.asarray(a) - np.asarray(b))) < 1e-9
 
 
 # ------------------------------------------------------------------ sums
@@ -242,16 +167,6 @@ def test_the_smaller_rounding_is_for_records_read_in_parts_only() -> None:
         query.prepare(records())
 
 
-# ------------------------------------------------------------------ what goes wrong
-def test_a_file_that_ends_early_is_an_error_before_any_charge(tmp_path) -> None:
-    M = mapped(tmp_path, records())
-    os.truncate(tmp_path / "x.npy", 50_000)
-    ledger = Ledger(Budget(2.0, 1e-5))
-    with pytest.raises(InvalidArgument, match="maps a file that has become shorter"):
-        private_frechet_mean(SPACE, M, BALL, BUDGET, ledger=ledger)
-    assert ledger.spent.epsilon(1e-6) == 0.0
-
-
 class Damaged:
     """An array that looks like HDF5 and fails after a number of reads."""
 
@@ -289,27 +204,6 @@ def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads) -> None:
     assert ledger.spent.epsilon(1e-6) == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:about")
-def test_an_array_that_looks_like_hdf5_is_never_taken_into_memory() -> None:
-    damaged = Damaged(records(), math.inf)
-    whole = private_frechet_mean(SPACE, records(), BALL, BUDGET, rng=0)
-    found = private_frechet_mean(SPACE, damaged, BALL, BUDGET, rng=0)  # type: ignore[arg-type]
-    assert np.max(np.abs(np.asarray(whole.value) - np.asarray(found.value))) < 1e-9
-
-
-def test_an_interrupt_in_a_pass_costs_nothing_and_is_one(tmp_path) -> None:
-    ledger = Ledger(Budget(2.0, 1e-5))
-
-    def stop(read: int, n: int) -> None:
-        assert n == N
-        if read > 1000:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), _sources.watched(stop):
-        private_frechet_mean(SPACE, mapped(tmp_path, records()), BALL, BUDGET, ledger=ledger)
-    assert ledger.spent.epsilon(1e-6) == 0.0
-
-
 def test_progress_tells_places_and_not_records(tmp_path) -> None:
     """What is seen of the first pass is the same whatever the records are."""
     seen: list[list[int]] = []
@@ -319,30 +213,6 @@ def test_progress_tells_places_and_not_records(tmp_path) -> None:
             query = TangentMean(BALL.on(SPACE), N)
             query.value(query.prepare(mapped(tmp_path, X)))
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
-
-
-@pytest.mark.parametrize(("kind", "most"), [(FrechetMean, 5), (TangentMean, 1)])
-def test_how_often_the_records_are_read(tmp_path, kind, most) -> None:
-    """Whole passes, counted by their last part; the count of records outside costs none."""
-    ends: list[int] = []
-    query = kind(BALL.on(SPACE), N)
-    prepared = query.prepare(mapped(tmp_path, records()))
-    with _sources.watched(lambda read, n: ends.append(read) if read == n else None):
-        query.value(prepared)
-        assert prepared.count_outside > 0  # counted on the way
-    assert 1 <= len(ends) <= most
-
-
-@pytest.mark.parametrize("shape", [(5, 3, 3), (5, 2), (2, 2), (4, 5, 2, 2), (0, 2, 2)])
-def test_a_wrong_form_is_refused_as_in_memory(tmp_path, shape) -> None:
-    X = np.zeros(shape)
-    M = X if 0 in shape else mapped(tmp_path, X)
-    said = []
-    for records_ in (X, M):
-        with pytest.raises(InvalidArgument) as caught:
-            private_frechet_mean(SPACE, records_, BALL, BUDGET)
-        said.append(str(caught.value).split("; ")[0])
-    assert said[0] == said[1]
 
 
 def test_work_can_be_sent_to_another_process() -> None:
@@ -364,13 +234,6 @@ def test_work_can_be_sent_to_another_process() -> None:
     assert all(
         np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     )
-
-
-def test_a_mean_of_few_records_is_that_in_memory(tmp_path) -> None:
-    X = records()[:150]
-    query = FrechetMean(BALL.on(SPACE), 150)
-    streamed = query.value(query.prepare(mapped(tmp_path, X)))
-    assert np.max(np.abs(np.asarray(query.value(query.prepare(X))) - np.asarray(streamed))) < 1e-12
 
 
 # ------------------------------------------------------------------------------- hostile records

@@ -82,16 +82,6 @@ def test_epsilon_is_within_half_a_percent_of_an_optimistic_bound(z, steps, epoch
     assert attainable <= found <= attainable * 1.005
 
 
-@pytest.mark.parametrize(
-    ("z", "epochs", "prototype", "attained"),
-    [(1.0, 10, 1.7062, 1.6996), (2.0, 10, 0.6083, 0.6002), (1.0, 1, 0.6212 * 1.002, 0.6207)],
-)
-def test_figures_of_an_independent_prototype(z, epochs, prototype, attained) -> None:
-    """Not above the prototype's upper bound, and above its optimistic one, at delta 1e-5."""
-    found = allocated_gaussian(z, steps=100, epochs=epochs).epsilon(1e-5)
-    assert attained <= found <= prototype
-
-
 @pytest.mark.parametrize(("z", "steps"), [(0.5, 2), (1.0, 3), (2.0, 2)])
 def test_one_epoch_against_quadrature(z: float, steps: int) -> None:
     """Two and three steps: the profile by brute force in the space of y, both directions."""
@@ -138,10 +128,6 @@ def test_values_find_the_point_below_them(monkeypatch, z, terms, cells) -> None:
     found = Accounts.Below(grid, 2.0 * grid[-1])(value)
     assert np.all(grid[found] <= value)
     assert np.all(value < np.append(grid[1:], np.inf)[found])
-
-
-def test_an_epoch_is_computed_once_however_it_is_asked_for() -> None:
-    assert allocation.epoch(1.0, 7) is allocation.epoch(1.0, 7, allocation.FINE)
 
 
 def test_a_planted_optimistic_rounding_is_seen(monkeypatch) -> None:

@@ -44,17 +44,6 @@ def test_it_is_not_lost_on_the_way(derived) -> None:
     assert derived(gaussian(4.0).assuming(SITES)).assumes == SITES
 
 
-def test_it_is_in_the_words() -> None:
-    guarantee = gaussian(4.0).assuming(SITES)
-    assert str(guarantee).endswith(f"It assumes: {SITES}.")
-    assert str(gaussian(4.0)) in str(guarantee)
-    assert SITES in repr(guarantee)
-    assert SITES in guarantee._repr_html_()
-    assert "assumes" not in gaussian(4.0).to_dict()
-    with pytest.raises(riemdp.InvalidArgument, match="state"):
-        Guarantee.from_dict({"adjacency": "replace-one", "parts": [], "assumes": 3})
-
-
 def test_a_ledger_keeps_it_in_its_file(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     ledger = Ledger(riemdp.Budget(4.0, 1e-5), path=path)

@@ -9,9 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from riemdp import (
-    Budget,
     Guarantee,
-    Ledger,
     approximate,
     gaussian,
     none,
@@ -95,21 +93,6 @@ def test_a_group_on_batches_is_above_what_an_attacker_sees() -> None:
     for epsilon in (0.05, 0.3, 1.0):
         attained = float(np.sum(np.maximum(p - math.exp(epsilon) * q, 0.0)) * (x[1] - x[0]))
         assert attained * (1 - 1e-3) <= group.delta(epsilon)
-
-
-def test_groups_compose_and_are_charged() -> None:
-    two = batches().group(3).compose(batches().group(3))
-    assert two == batches(steps=400).group(3)
-    both = batches(6.0).group(2).compose(gaussian(5.0))
-    assert max(batches(6.0).group(2).epsilon(D), gaussian(5.0).epsilon(D)) <= both.epsilon(D)
-    assert both.delta(3.0) >= gaussian(5.0).delta(3.0)
-    ledger = Ledger(Budget(5.0, D))
-    ledger.spend(batches(6.0).group(2))
-    assert Ledger.from_json(ledger.to_json()).spent == batches(6.0).group(2)
-    with pytest.raises(ValueError, match="local"):
-        participation(batches().group(2), agents=10, sampled=1, rounds=3)
-    with pytest.raises(ValueError, match="size"):
-        gaussian(1.0).group(0)
 
 
 # -------------------------------------------------------------------- attacks

@@ -92,10 +92,6 @@ def test_overinvitation_and_offline_agents_cost_more() -> None:
     ) == pytest.approx(0.500, rel=0.01)
 
 
-def test_randomised_response_agent_known_only_as_pure() -> None:
-    assert pure(0.15).repeat(5).epsilon(1e-3) == pytest.approx(0.728, rel=0.01)
-
-
 # ------------------------------------------------------------------------------------------------
 # closed forms
 @pytest.mark.parametrize(
@@ -234,12 +230,6 @@ def test_none_absorbs_and_nothing_is_neutral() -> None:
     assert pure(0.0).epsilon(0.0) == 0.0
 
 
-def test_unlike_adjacencies_raise() -> None:
-    with pytest.raises(ValueError, match="adjacenc"):
-        gaussian(1.0).compose(poisson(1.0))
-    assert gaussian(1.0, adjacency="add-or-remove-one").compose(poisson(1.0)).epsilon(D) < math.inf
-
-
 def test_dictionaries_words_and_pickles() -> None:
     g = (
         gaussian(3.0)
@@ -348,10 +338,3 @@ def test_planted_faults_are_seen() -> None:
 def test_bad_input_names_the_argument(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
-
-
-def test_pure_budget_of_a_gaussian_is_infinite() -> None:
-    assert gaussian(1.0).epsilon(0.0) == math.inf
-    assert wor(1.0).epsilon(0.0) == math.inf
-    assert gaussian(1.0).delta(math.inf) == 0.0
-    assert np.isinf(poisson(1.0).epsilon(0.0))

@@ -42,14 +42,6 @@ def test_symbolic_links_share_the_budget_of_their_file(tmp_path: Path, opened) -
     assert Ledger.open(team).spent.epsilon(0.0) == 0.75
 
 
-def test_ledgers_opened_before_the_first_charge_share_it_too(tmp_path: Path) -> None:
-    team = tmp_path / "team.json"
-    Ledger(Budget(1.0), path=team)
-    (tmp_path / "link").symlink_to(team)
-    ledgers = [Ledger.open(team), Ledger.open(tmp_path / "link"), Ledger.open(team)]
-    assert sum(spend(ledger, 0.75) for ledger in ledgers) == 0.75
-
-
 def test_a_hard_link_is_refused(tmp_path: Path) -> None:
     """Two hard links to a budget of 1 granted 2."""
     team = tmp_path / "team.json"
@@ -149,14 +141,6 @@ def test_nothing_is_charged_in_float32() -> None:
         assert ledger.charges == 0
         mechanism.release(base)
     assert ledger.charges == 1
-
-
-def test_errors_are_reached_from_the_package_that_raises_them() -> None:
-    assert riemdp.privacy.BudgetExceeded is riemdp.BudgetExceeded
-    with pytest.raises(riemdp.privacy.InvalidArgument):
-        pure(-1.0)
-    with pytest.raises(riemdp.privacy.BudgetExceeded):
-        Ledger(Budget(1.0)).spend(pure(2.0))
 
 
 def test_errors_of_the_system_name_the_ledger_and_not_a_file_beside_it(tmp_path, monkeypatch):

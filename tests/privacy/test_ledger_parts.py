@@ -123,13 +123,6 @@ def test_a_part_has_a_name(name: object) -> None:
         Ledger(Budget(1.0)).part("a").part("b")
 
 
-def test_charge_takes_a_part() -> None:
-    ledger = Ledger(Budget(1.0))
-    charge(pure(1.0), ledger.part("a"))
-    charge(pure(1.0), ledger.part("b"))
-    assert ledger.spent.epsilon(0.0) == 1.0
-
-
 def test_parts_protect_the_same_unit() -> None:
     """The most of two figures says nothing where they are about different neighbours."""
     ledger = Ledger(Budget(1.0))

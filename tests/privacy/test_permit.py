@@ -12,7 +12,6 @@ import pytest
 import riemdp
 from riemdp import Budget, Ledger, RiemdpError, gaussian, pure, subsampled_gaussian
 from riemdp.privacy import charge, split_budget
-from tests.seam import Accounts
 
 
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(1.0), Budget(0.3, 1e-9)])
@@ -136,11 +135,6 @@ def test_a_run_has_one_id_and_one_entry(tmp_path):
     for _ in range(2):
         charge(step, ledger, of=step.repeat(3), run=first.id)
     assert [(e.id == first.id, e.charges) for e in ledger.register] == [(True, 3), (False, 1)]
-
-
-def test_a_permit_is_made_by_nothing_but_a_charge():
-    assert isinstance(charge(gaussian(1.0)), Accounts.Permit)
-    assert "Permit" not in riemdp.privacy.__all__
 
 
 def test_an_optimiser_makes_one_entry(tmp_path):

@@ -76,16 +76,6 @@ def test_a_ledger_names_the_units_that_do_not_mix_and_no_argument_of_its_own():
     assert ledger.charges == 1
 
 
-def test_a_ledger_names_the_adjacencies_that_do_not_mix():
-    ledger = R.Ledger(R.Budget(3.0, 1e-5))
-    ledger.spend(privacy.gaussian(5.0))
-    with pytest.raises(R.InvalidArgument) as caught:
-        ledger.spend(privacy.gaussian(5.0, adjacency="add-or-remove-one"))
-    assert "others" not in str(caught.value)
-    assert "add-or-remove-one" in str(caught.value)
-    assert ledger.charges == 1
-
-
 def test_a_refused_pure_part_of_a_split_budget_names_the_remedy():
     """ "auto" in a public ball turns pure; four quarters then do not fit."""
     space, ball = R.Euclidean(2), R.Ball(np.zeros(2), 1.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -38,21 +36,9 @@ def test_shares_of_epsilon_alone_would_waste():
             ledger.spend(pure(halves[0].epsilon))
 
 
-def test_pure_budgets():
-    parts = split_budget(Budget(1.0), [0.25, 0.75])
-    assert [p.delta for p in parts] == [0.0, 0.0]
-    assert parts[0].epsilon == pytest.approx(0.25)
-    assert math.fsum(p.epsilon for p in parts) <= 1.0
-
-
 @pytest.mark.parametrize(
     "shares", [[], [0.6, 0.6], [0.0, 1.0], [-0.1, 0.5], [float("nan")], "ab", 0.5, [None], [1e-14]]
 )
 def test_bad_shares(shares):
     with pytest.raises(InvalidArgument, match="shares"):
         split_budget(Budget(0.1, 1e-3), shares)
-
-
-def test_bad_budget():
-    with pytest.raises(InvalidArgument, match="budget"):
-        split_budget(1.0, [0.5])  # pyright: ignore[reportArgumentType]

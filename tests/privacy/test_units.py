@@ -36,12 +36,6 @@ def test_composition_does_not_mix_people_and_records():
     assert not PERSON.compose(none()).is_private
 
 
-def test_a_group_of_records_is_not_a_group_of_people():
-    with pytest.raises(InvalidArgument, match="one person already"):
-        PERSON.group(3)
-    assert PERSON.for_records().group(3) == RECORD.group(3)
-
-
 def test_a_ledger_refuses_to_mix_them_and_stays_as_it_was(tmp_path):
     path = tmp_path / "ledger.json"
     ledger = Ledger(Budget(2.0, 1e-5), path=path)
