@@ -50,7 +50,7 @@ class Given(R.AbstractMechanism[float]):
         return Drawn(value + float(source.normals((1,))[0]), 1.0)
 
 
-def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:
+def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:  # pyright: ignore[reportInvalidTypeForm]
     plan = Means.plan_count(budget, N, True)
     inner = R.pure(plan.rest.epsilon)
     if budget.delta > 0:
@@ -91,7 +91,7 @@ def test_flags_of_matrices_and_of_added_records():
     a = np.random.default_rng(3).normal(size=(7, 2, 3))
     x = a @ a.transpose(0, 2, 1)
     x[2] = -np.eye(2)
-    logs = [None if i == 2 else linalg.logm(m) - linalg.logm(center) for i, m in enumerate(x)]
+    logs = [None if i == 2 else linalg.logm(m) - linalg.logm(center) for i, m in enumerate(x)]  # pyright: ignore[reportOperatorIssue]
     truth = [v is None or float(np.linalg.norm(v)) > 2.0 for v in logs]
     assert 1 < sum(truth) < 7
     domain = R.Ball(center, 2.0).on(space)

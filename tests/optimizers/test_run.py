@@ -63,7 +63,7 @@ def test_budget_is_met_and_sigma_is_the_calibrated_one():
 
 @pytest.mark.parametrize(("sampling", "factor"), [("without-replacement", 2.0), ("poisson", 1.0)])
 def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
-    r = run(DPRSGD(6, 10, 0.3, 0.5, sampling=sampling), None, noise_std=0.2)
+    r = run(DPRSGD(6, 10, 0.3, 0.5, sampling=sampling), None, noise_std=0.2)  # pyright: ignore[reportArgumentType]
     z = 0.2 / (factor * 0.5 / 10)
     expected = subsampled_gaussian(z, population=N, batch_size=10, steps=6, sampling=sampling)
     assert r.sigma == 0.2
@@ -71,7 +71,7 @@ def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
 
 
 def test_without_a_budget_nothing_is_noised_and_nothing_is_promised():
-    r = run(DPRGD(6, 0.3, 1e-9), None)  # the clip norm is not used either
+    r = run(DPRGD(6, 0.3, 1e-9), None)  # the clip norm is not used either  # pyright: ignore[reportArgumentType]
     assert r.sigma == 0.0
     assert not r.guarantee.is_private
     assert r.guarantee.epsilon(1e-5) == np.inf
@@ -91,7 +91,7 @@ def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
     np.testing.assert_array_equal(source.normals((4,)), before)  # not one number was drawn
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
     with Ledger(Budget(2.0, 1e-5)) as outer:
-        run(DPRSVRG(1, 3, 0.1, batch_size=5), None, noise_std=1.0)
+        run(DPRSVRG(1, 3, 0.1, batch_size=5), None, noise_std=1.0)  # pyright: ignore[reportArgumentType]
     assert 0 < outer.spent.epsilon(1e-5) < 2.0
 
 
@@ -100,23 +100,23 @@ def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
 def test_outputs_last_uniform_and_average():
     # Prefixes of the same seeded stream: sigma is given, so that it does not depend on the number
     # of steps.
-    trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]
+    trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]  # pyright: ignore[reportArgumentType]
     average = trace[0]
     for k, w in enumerate(trace[1:], start=2):
         average = np.asarray(M.exp(average, np.asarray(M.log(average, w)) / k))
-    got = run(DPRGD(6, 0.3, output="geodesic-average"), None, noise_std=0.05, rng=4)
+    got = run(DPRGD(6, 0.3, output="geodesic-average"), None, noise_std=0.05, rng=4)  # pyright: ignore[reportArgumentType]
     np.testing.assert_allclose(got.value, average, atol=1e-10)
-    picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]
+    picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]  # pyright: ignore[reportArgumentType]
     assert {r.steps for r in picked} == set(range(1, 7))  # w_1..w_6, never the start
-    full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee
+    full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee  # pyright: ignore[reportArgumentType]
     assert all(
         r.guarantee.epsilon(1e-5) == full.epsilon(1e-5) for r in picked
     )  # charged for all six, whichever was drawn
 
 
 def test_schedule_is_evaluated_on_the_host_and_checked():
-    a = run(DPRGD(6, lambda t: 0.3 / (1 + t)), None, noise_std=0.05)
-    b = run(DPRGD(6, 0.3), None, noise_std=0.05)
+    a = run(DPRGD(6, lambda t: 0.3 / (1 + t)), None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
+    b = run(DPRGD(6, 0.3), None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
     assert np.abs(np.asarray(a.value) - np.asarray(b.value)).max() > 1e-4
     with pytest.raises(InvalidArgument, match=r"learning_rate.*step 3"):
         run(DPRGD(6, lambda t: 0.1 if t < 3 else float("nan")))
@@ -177,7 +177,7 @@ def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatc
     plant(monkeypatch, "steps of a block", lambda *_: 4)
     book = Ledger(Budget(50.0, 1e-5))
     _Interrupt(monkeypatch, 5)
-    r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)
+    r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)  # pyright: ignore[reportArgumentType]
     assert r.status == "interrupted"
     assert r.steps in (5, 6, 7, 8)
     drawn = gaussian(0.05 / (2 / N), 40).epsilon(1e-5)
@@ -206,13 +206,13 @@ def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
 
     plant(monkeypatch, "padded draws", spy)
     with monkeypatch.context() as inner:
-        _Interrupt(inner, 6, _Crash)
+        _Interrupt(inner, 6, _Crash)  # pyright: ignore[reportArgumentType]
         with pytest.raises(_Crash):
-            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)
+            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)  # pyright: ignore[reportArgumentType]
     assert path.exists()
     content = path.read_bytes()
     assert all(block.tobytes() not in content for block in seen)  # no noise in the file
-    r = run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)
+    r = run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)  # pyright: ignore[reportArgumentType]
     assert r.status == "completed"
     assert not path.exists()
     assert sum(len(block) for block in seen) == 16  # drawn in all: the plan, not one more
@@ -250,23 +250,25 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     more = {"noise_std": 0.05, "checkpoint": path, "rng": 9, "ledger": book}
     with monkeypatch.context() as inner:
         _Interrupt(
-            inner, 13, _Crash
+            inner,
+            13,
+            _Crash,  # pyright: ignore[reportArgumentType]
         )  # in the second block of the second epoch, which is thereby lost
         with pytest.raises(_Crash):
-            run(kind, None, **more)
+            run(kind, None, **more)  # pyright: ignore[reportArgumentType]
     content = path.read_bytes()
     assert all(row.tobytes() not in content for block in seen for row in block)
     if variant == "as-published":
-        exact = np.mean([np.asarray(P.gradient(START, x)) for x in X], axis=0)
+        exact = np.mean([np.asarray(P.gradient(START, x)) for x in X], axis=0)  # pyright: ignore[reportOptionalCall]
         assert exact.tobytes() not in content
-    r = run(kind, None, **more)
+    r = run(kind, None, **more)  # pyright: ignore[reportArgumentType]
     assert r.status == "completed"
     assert r.steps == 12
     assert not path.exists()
     rows = np.concatenate(seen)
     assert len(rows) == 16 + (2 if variant == "anchored" else 0)
     assert len(np.unique(rows[:, 0])) == len(rows)
-    whole = run(kind, None, noise_std=0.05)
+    whole = run(kind, None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
     assert r.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5), rel=1e-6)
 
@@ -302,11 +304,11 @@ def test_a_resumed_run_is_charged_once_to_the_ledger_that_it_goes_on_with(
 
     more = {"noise_std": 0.05, "checkpoint": tmp_path / "run.npz", "rng": 9}
     with monkeypatch.context() as inner:
-        _Interrupt(inner, 6, _Crash)
+        _Interrupt(inner, 6, _Crash)  # pyright: ignore[reportArgumentType]
         with pytest.raises(_Crash):
-            run(DPRGD(16, 0.3), None, ledger=ledger(began), **more)
+            run(DPRGD(16, 0.3), None, ledger=ledger(began), **more)  # pyright: ignore[reportArgumentType]
     book = ledger(goes_on)
-    result = run(DPRGD(16, 0.3), None, ledger=book, **more)
+    result = run(DPRGD(16, 0.3), None, ledger=book, **more)  # pyright: ignore[reportArgumentType]
     planned = gaussian(0.05 / (2 / N), 16).epsilon(1e-5)
     if goes_on == "the whole":
         assert whole.part("S02").spent.epsilon(1e-5) == pytest.approx(planned)
@@ -322,7 +324,7 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
     """The released directions are those of the same seed; only what is done with them differs.
     Guarantee and sigma stay.
     """
-    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
+    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))  # pyright: ignore[reportArgumentType]
     assert heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
     assert heavy.sigma == plain.sigma
     assert np.abs(np.asarray(heavy.value) - np.asarray(plain.value)).max() > 1e-3
@@ -332,7 +334,7 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
     z = noise_source(1).normals((8, M.noise_size))
     w, v = jnp.asarray(START), jnp.zeros(DIM)
     for t in range(8):
-        gradient = jnp.mean(jax.vmap(P.gradient, (None, 0))(w, X), axis=0)
+        gradient = jnp.mean(jax.vmap(P.gradient, (None, 0))(w, X), axis=0)  # pyright: ignore[reportArgumentType]
         v = 0.6 * v + gradient + 0.05 * M.tangent_from_normals(w, z[t])
         moved = M.exp(w, -0.3 * v)
         w, v = moved, M.transport(w, moved, v)
@@ -340,9 +342,9 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
     plant(monkeypatch, "steps of a block", lambda *_: 4)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 4)
-        run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
-    again = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
-    whole = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0)
+        run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")  # pyright: ignore[reportArgumentType]
+    again = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")  # pyright: ignore[reportArgumentType]
+    whole = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0)  # pyright: ignore[reportArgumentType]
     assert again.steps == 8
     np.testing.assert_allclose(again.value, whole.value, atol=1e-12)
 
@@ -366,7 +368,7 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     rows = np.concatenate(seen)
     assert len(rows) == drawn + 200
     assert len(np.unique(rows[:, 0])) == len(rows)
-    a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))
+    a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))  # pyright: ignore[reportArgumentType]
     np.testing.assert_array_equal(
         a.value, b.value
     )  # a seeded run does not depend on how threads take turns
@@ -388,7 +390,7 @@ class _Vector:
         (lambda: run(DPRSVRG(1, 3, 0.1, batch_size=N + 1)), "batch_size"),
         (lambda: DPRGD(0, 0.1), "steps"),
         (lambda: DPRGD(-3, 0.1), "steps"),
-        (lambda: DPRGD(2.5, 0.1), "steps"),
+        (lambda: DPRGD(2.5, 0.1), "steps"),  # pyright: ignore[reportArgumentType]
         (lambda: DPRGD(3, 0.1, 0.0), "clip_norm"),
         (lambda: DPRGD(3, 0.1, float("nan")), "clip_norm"),
         (lambda: DPRGD(3, -0.1), "learning_rate"),
@@ -404,10 +406,10 @@ class _Vector:
         (lambda: run("sgd"), "optimizer"),
         (lambda: run(DPRGD(3, 0.1, sensitivity="domain")), "sensitivity"),
         (lambda: run(budget=Budget(1.0)), "budget"),
-        (lambda: run(budget=(1.0, 1e-5)), "budget"),
+        (lambda: run(budget=(1.0, 1e-5)), "budget"),  # pyright: ignore[reportArgumentType]
         (lambda: run(noise_std=0.1), "noise_std"),
         (lambda: run(DPRSVRG(1, 2, 0.1), noise_std=0.1), "noise_std"),
-        (lambda: run(None, None, noise_std=-1.0), "noise_std"),
+        (lambda: run(None, None, noise_std=-1.0), "noise_std"),  # pyright: ignore[reportArgumentType]
         (lambda: run(ledger="book"), "ledger"),
         (lambda: run(rng=1.5), "rng"),
         (lambda: run(record_every=-1), "record_every"),
@@ -416,7 +418,7 @@ class _Vector:
         (lambda: run(data=X[:0]), "data"),
         (lambda: run(data=np.array(["a", "b"])), "data"),
         (lambda: run(data=1.0), "data"),
-        (lambda: private_minimize("p", X, START, DPRGD(3, 0.1), BUDGET), "problem"),
+        (lambda: private_minimize("p", X, START, DPRGD(3, 0.1), BUDGET), "problem"),  # pyright: ignore[reportArgumentType]
         (lambda: private_minimize(P, X, 2 * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),

@@ -77,7 +77,7 @@ def test_a_region_holds_the_mean_as_often_as_stated(name, mechanism):
     def release(seed: int) -> riemdp.Release:
         return riemdp.private_frechet_mean(space, X, ball, GAUSSIAN, mechanism=mechanism, rng=seed)
 
-    offsets = np.array([float(release(i).observation.offsets(target)) for i in range(RUNS)])
+    offsets = np.array([float(release(i).observation.offsets(target)) for i in range(RUNS)])  # pyright: ignore[reportOptionalMemberAccess]
     narrow, wide = (release(0).confidence_region(level).radius for level in LEVELS)
     assert coverage_p_value(offsets <= narrow, LEVELS[0]) > ALPHA
     assert coverage_p_value(offsets <= wide, LEVELS[1]) > ALPHA
@@ -101,7 +101,7 @@ def test_a_region_without_a_ball_holds_the_mean_as_often_as_stated(name):
         release = mechanism.release(X, seed)
         target = oracle(space, X, release.details["ball"])
         shares.append(
-            float(release.observation.offsets(target)) / release.confidence_region(LEVELS[1]).radius
+            float(release.observation.offsets(target)) / release.confidence_region(LEVELS[1]).radius  # pyright: ignore[reportOptionalMemberAccess]
         )
     assert coverage_p_value(np.array(shares) <= 1.0, LEVELS[1]) > ALPHA
     assert coverage_p_value(np.array(shares) <= 0.8, LEVELS[1]) < ALPHA
@@ -122,7 +122,7 @@ def test_a_region_of_laplace_noise_holds_the_mean_as_often_as_stated():
                 space, X, ball, budget, mechanism=mechanism, rng=seed
             )
             radius = release.confidence_region(LEVELS[1]).radius
-            found.append(float(release.observation.offsets(target)) / radius)
+            found.append(float(release.observation.offsets(target)) / radius)  # pyright: ignore[reportOptionalMemberAccess]
         return np.array(found)
 
     wrapped = offsets("wrapped-laplace", PURE)
@@ -187,10 +187,10 @@ def test_a_tolerance_widens_the_region():
         )
         for tolerance in (1e-9, 1e-3)
     )
-    assert fine.observation.slack < 2e-9
-    assert 1e-3 < coarse.observation.slack < 1.01e-3
-    extra = coarse.confidence_region().radius - coarse.observation.law.quantile(0.95)
-    assert extra == pytest.approx(coarse.observation.slack, rel=1e-9)
+    assert fine.observation.slack < 2e-9  # pyright: ignore[reportOptionalMemberAccess]
+    assert 1e-3 < coarse.observation.slack < 1.01e-3  # pyright: ignore[reportOptionalMemberAccess]
+    extra = coarse.confidence_region().radius - coarse.observation.law.quantile(0.95)  # pyright: ignore[reportOptionalMemberAccess]
+    assert extra == pytest.approx(coarse.observation.slack, rel=1e-9)  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_a_region_is_made_of_the_release_alone():
@@ -223,7 +223,7 @@ def test_the_edge_is_the_edge(space):
     region = release.confidence_region()
     edge = region.boundary(24)
     assert edge.shape == (24, *space.shape)
-    np.testing.assert_allclose(release.observation.offsets(edge), region.radius, rtol=1e-7)
+    np.testing.assert_allclose(release.observation.offsets(edge), region.radius, rtol=1e-7)  # pyright: ignore[reportOptionalMemberAccess]
     if space.dim == 2:
         np.testing.assert_allclose(edge[0], edge[-1], atol=1e-9)
     assert bool(region.contains(region.center))
@@ -291,10 +291,10 @@ def test_a_region_says_what_it_is_of():
     clipped = TangentMeanNoise(space, ball, n=30, budget=GAUSSIAN).release(X, 1)
     assert "the value before noise" in str(clipped)
     page = riemdp.report.privacy_report(release)
-    assert page.region.radius == release.confidence_region().radius
-    assert ("Confidence region", page.region.sentence) in page.rows
+    assert page.region.radius == release.confidence_region().radius  # pyright: ignore[reportOptionalMemberAccess]
+    assert ("Confidence region", page.region.sentence) in page.rows  # pyright: ignore[reportOptionalMemberAccess]
     stated = page.to_dict()["confidence_region"]
-    assert stated["radius"] == page.region.radius
+    assert stated["radius"] == page.region.radius  # pyright: ignore[reportOptionalMemberAccess]
     assert stated["level"] == 0.95
 
 

@@ -86,12 +86,12 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
     assert gaussian_p_value(0.8 * noise, sigma) < ALPHA
     assert gaussian_p_value(noise, sigma / 2) < ALPHA  # planted: sensitivity r / n
     stated = made[0].error_law
-    assert stated.expected_error == pytest.approx(math.sqrt(3) * sigma) == made[0].expected_error
+    assert stated.expected_error == pytest.approx(math.sqrt(3) * sigma) == made[0].expected_error  # pyright: ignore[reportOptionalMemberAccess]
     row = R.plan_private_mean(manifold, ball, n, BUDGET)[0]  # of a release that is shrunk
-    assert 0.9 * stated.expected_error < row.expected_error < stated.expected_error
+    assert 0.9 * stated.expected_error < row.expected_error < stated.expected_error  # pyright: ignore[reportOperatorIssue, reportOptionalMemberAccess, reportOptionalOperand]
     errors = np.asarray(manifold.dist(truth, out))
     probabilities = np.linspace(0.02, 0.98, 49)
-    quantiles = [stated.quantile(q) for q in probabilities]
+    quantiles = [stated.quantile(q) for q in probabilities]  # pyright: ignore[reportOptionalMemberAccess]
 
     def law(shrunk):
         return ks_p_value(
@@ -213,7 +213,7 @@ def test_auto_is_the_row_of_the_plan_and_never_looks_at_the_data():
         assert release.details["plan"] == str(plan)
         assert "<- auto" in str(plan)
         finite = [r for r in plan if r.eligible]
-        assert plan.best().typical_error == min(r.typical_error for r in finite)
+        assert plan.best().typical_error == min(r.typical_error for r in finite)  # pyright: ignore[reportArgumentType]
         if budget.delta == 0:
             assert "gaussian" not in plan.best().mechanism
 
@@ -257,12 +257,12 @@ def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
     with pytest.raises(R.InvalidArgument, match=r"k-norm-gradient: argument `ball\.radius` = 0\.6"):
         too_large.best(BUDGET)
     assert (
-        R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0
+        R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0  # pyright: ignore[reportOptionalOperand]
     )
     two = R.plan_private_mean(
         R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1), R.Budget(1.0)]
     )
-    assert two.best(R.Budget(0.1)).expected_error > two.best(R.Budget(1.0)).expected_error
+    assert two.best(R.Budget(0.1)).expected_error > two.best(R.Budget(1.0)).expected_error  # pyright: ignore[reportOperatorIssue]
 
 
 # -------------------------------------------------------------------- sad paths: nothing is spent
