@@ -36,7 +36,6 @@ NO_RELEASE = {
     "riemdp.federated.plan_federated": "a plan, from public numbers",
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierPlan": "a plan, from public numbers",
-    "riemdp.estimators.check_search": "what a search would cost",
     "riemdp.releases.AdaptivePlanRow": "a plan, from public numbers",
     "riemdp.releases.PlanRow": "a plan, from public numbers",
     "riemdp.mechanisms.Release": "what was released",

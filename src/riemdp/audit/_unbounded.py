@@ -4,7 +4,6 @@ data set. Only this package names it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ..privacy import Budget, Guarantee, Ledger
@@ -27,9 +26,6 @@ class Unbounded(Ledger):
 
     def fits(self, guarantee: Guarantee) -> bool:
         """True."""
-        return True
-
-    def _fits_in_turn(self, releases: Sequence[Guarantee]) -> bool:
         return True
 
     def _check_ambient(self) -> None:

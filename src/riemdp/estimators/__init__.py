@@ -9,7 +9,6 @@ from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
 from ._pga import PrivatePGA
-from ._search import check_search
 from ._tangent_space import PrivateTangentSpace
 
 __all__ = [
@@ -21,6 +20,5 @@ __all__ = [
     "PrivateTLCenter",
     "PrivateTSClassifier",
     "PrivateTangentSpace",
-    "check_search",
     "plan_private_classifier",
 ]

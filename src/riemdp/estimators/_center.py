@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Self
 
 import numpy as np
@@ -18,14 +17,14 @@ from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
 from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._counted import plan_count
-from ..privacy import Budget, Guarantee, charge
+from ..privacy import Budget, charge
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..releases._mean import prepared_mean
 from ..releases._prepared import Prepared
 from ..statistics._membership import Membership
 from ._matrices import composable, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed, check_size, cost_of
+from ._shared import ManifoldRecords, check_seed, check_size
 
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -192,11 +191,6 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self._record_spending(whole, budget)
         warn_of(whole, budget.delta, min(sizes))
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """That of one Gaussian release with the whole budget, or of one pure release."""
-        assert self.budget is not None
-        return cost_of(self.budget)
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Matrices of the target domain re-centred by its mean, shape (n, k, k): not private.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +18,13 @@ from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
 from ..mechanisms._outside import warn_of_counts
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..statistics import TangentMean
 from ._classifier_plan import HOPELESS, plan_private_classifier
 from ._matrices import admit_labelled
-from ._shared import ManifoldRecords, check_seed, cost_of
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
@@ -204,11 +204,6 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         warn_of(self.guarantee_, self.budget.delta, n)
         warn_of_counts(release.details.get("valid"), self.outside_)
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """That of one Gaussian release with the whole budget, or of one pure release."""
-        assert self.budget is not None
-        return cost_of(self.budget)
 
     # ---------------------------------------------------------------- using the classifier
     def _scores(self, X: RecordsLike) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -37,7 +37,7 @@ from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
-from ._shared import ManifoldRecords, check_seed, cost_of, cost_of_named
+from ._shared import ManifoldRecords, check_seed
 
 if TYPE_CHECKING:
     pass
@@ -388,13 +388,6 @@ class PrivateMDM(
         if self.mechanism != "auto":
             return self.mechanism
         return _best(domain, n, budget, self.count_outside)
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """All class means together cost what one release with the budget costs."""
-        assert self.budget is not None
-        if not isinstance(self.ball, Ball):
-            return cost_of(self.budget)
-        return cost_of_named(self.mechanism, self.budget)
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:

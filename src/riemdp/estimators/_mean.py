@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Self
 
 import numpy as np
@@ -15,16 +14,13 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ..releases._remembered import chosen
 from ._shared import (
     ON_INVALID,
     REMEDY,
     ManifoldRecords,
     check_seed,
-    cost_of,
-    cost_of_named,
     refuse_weights,
     required,
 )
@@ -168,24 +164,6 @@ class PrivateFrechetMean(
         n = release.details.get("n")
         self.n_samples_ = None if n is None else int(n)
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """A search for a ball has the noise of the budget; in a public one the mechanism has."""
-        manifold, ball, budget, adjacency = self.manifold, self.ball, self.budget, self.adjacency
-        assert budget is not None
-        if not isinstance(ball, Ball):
-            return cost_of(budget)
-        if self.mechanism != "auto" or manifold is None:
-            return cost_of_named(self.mechanism, budget, adjacency)
-        numbers = sizes if self.n_min is None else [self.n_min]
-        choice = {"tolerance": None, "calibration": "analytic", "weights": None}
-        choice |= {"adjacency": adjacency, "streamed": False}  # as `private_frechet_mean` does
-        names = {
-            chosen(manifold, ball, n, budget, None, self.count_outside, **choice)[0]
-            for n in numbers
-        }
-        costs = {cost_of_named(name, budget, adjacency) for name in names}
-        return costs.pop() if len(costs) == 1 else None
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of each record in an orthonormal frame at `mean_`, shape (n, dim).

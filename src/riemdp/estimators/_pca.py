@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -27,11 +26,11 @@ from ..mechanisms._second_moment import (
     SecondMomentNoise,
     spectrum,
 )
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..statistics._membership import Membership
 from ..statistics._second_moment import of_rows
-from ._shared import ON_INVALID, Spending, check_seed, cost_of, refuse_weights, required
+from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
 
 if TYPE_CHECKING:
     from ..optimizers import OptimizationResult
@@ -199,11 +198,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         warn_of(release.guarantee, self.budget.delta, n)
         warn_of_counts(release.details.get("valid"))
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """That of one Gaussian release with the whole budget, or of one pure release."""
-        assert self.budget is not None
-        return cost_of(self.budget)
 
     def _mechanism(self, d: int, found: bool) -> str:
         """What is used for d columns, from public facts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._common import needs_log
-from ..privacy import Budget, Guarantee, charge, split_budget
+from ..privacy import Budget, charge, split_budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..releases._mean import prepared_mean
@@ -36,7 +35,6 @@ from ._shared import (
     ManifoldRecords,
     check_seed,
     check_size,
-    cost_of,
     refuse_weights,
     required,
 )
@@ -234,11 +232,6 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._record_spending(whole, budget)
         warn_of(whole, budget.delta, n)
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """That of one Gaussian release with the whole budget, or of one pure release."""
-        assert self.budget is not None
-        return cost_of(self.budget)
 
     @staticmethod
     def _how(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:

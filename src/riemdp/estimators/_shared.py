@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,8 @@ from ..privacy import (
     Guarantee,
     Ledger,
     _elsewhere,
-    gaussian,
-    gaussian_noise_multiplier,
-    pure,
 )
-from ..privacy._guarantee import REPLACE_ONE
 from ..privacy._sent import refuse_sent
-from ..releases._choices import COMPARED, EXTRINSIC, NEED_DELTA, TANGENT_MEAN
 from ..statistics import FrechetMean
 from ._splitters import warn_of_groups
 
@@ -35,15 +29,6 @@ _unrecorded = 0  # fits of this process that no ledger was charged for
 
 class Spending:
     """An estimator whose `fit` spends a privacy budget each time it is called."""
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """What a call of `fit` charges at most, where public numbers say; None where only its
-        budget is known.
-
-        Args:
-            sizes: The numbers of records that it may be called with; none where they are not known.
-        """
-        return None
 
     @property
     def total_spent_(self) -> Guarantee:
@@ -108,26 +93,6 @@ class ManifoldRecords(Spending):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def cost_of(budget: Budget, *, pure_noise: bool = False, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """The guarantee of Gaussian noise for a budget; of pure noise where delta = 0, or by name."""
-    if pure_noise or budget.delta == 0.0:
-        return pure(budget.epsilon, adjacency=adjacency)
-    return gaussian(gaussian_noise_multiplier(budget), adjacency=adjacency)
-
-
-def cost_of_named(mechanism: str, budget: Budget, adjacency: str = REPLACE_ONE) -> Guarantee | None:
-    """The guarantee of a mean in a public ball, as far as `mechanism` says. "auto" chooses by the
-    number of records, and an optimiser takes many steps: None, but that all are pure where delta =
-    0.
-    """
-    if mechanism == TANGENT_MEAN:
-        return cost_of(budget)
-    if mechanism in (*COMPARED, *EXTRINSIC):
-        return cost_of(budget, pure_noise=mechanism not in NEED_DELTA, adjacency=adjacency)
-    known = mechanism == "auto" and budget.delta == 0.0
-    return cost_of(budget, adjacency=adjacency) if known else None
 
 
 def required(estimator: Any, **parameters: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Self
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument
 from ..domains import AdaptiveBall, Ball
 from ..manifolds._base import RecordsLike
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..releases import private_frechet_mean
 from ._matrices import composable, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed, cost_of
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTangentSpace(
@@ -136,11 +135,6 @@ class PrivateTangentSpace(
         self.reproducible_ = release.reproducible
         self._record_spending(release.guarantee, self.budget)
         return self
-
-    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
-        """That of one Gaussian release with the whole budget, or of one pure release."""
-        assert self.budget is not None
-        return cost_of(self.budget)
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Tangent coordinates of each matrix, shape (n, k (k + 1) / 2): not private."""

@@ -12,22 +12,6 @@ from .accounting.events import Event, GaussianEvent, merge, once
 from .accounting.trade_off import TradeOff
 
 
-def costliest_gaussian(guarantees: Sequence[Guarantee]) -> Guarantee | None:
-    """Of Gaussian releases the one with the largest mu, which dominates all of them; None where
-    some are of another kind.
-
-    Source:
-        Dong, Roth and Su 2022, Section 2.3.
-    """
-    if not all(isinstance(part, GaussianEvent) for each in guarantees for part in each.parts):
-        return None
-    return max(guarantees, key=_squared_mu)
-
-
-def _squared_mu(guarantee: Guarantee) -> float:
-    return sum(part.squared_mu for part in guarantee.parts if isinstance(part, GaussianEvent))
-
-
 def covers(whole: Guarantee, part: Guarantee) -> bool:
     """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
     left: dict[Event, float] = {_kind(p): _amount(p) for p in whole.parts}

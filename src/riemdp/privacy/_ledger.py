@@ -253,18 +253,6 @@ class Ledger:
             _ = self._within(state)  # parts of unlike units or adjacencies raise, as in `spend`
             return guarantee.is_private and state.admitted(self._budget)
 
-    def _fits_in_turn(self, releases: Sequence[Guarantee]) -> bool:
-        """Whether all of these would be granted, each charged by itself in this order. Several
-        kinds may cost more so than `fits` says of their composition, which is one release.
-        """
-        with self._synchronised():
-            state = self._state
-            for guarantee in map(as_guarantee, releases):
-                if not guarantee.is_private:
-                    return False
-                state = state.after(guarantee, self._plans)
-            return state.admitted(self._budget)
-
     # ---------------------------------------------------------------- spending
     def spend(
         self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
