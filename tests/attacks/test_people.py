@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +60,7 @@ def test_fault_5_one_label_of_another_type_moves_one_record(label):
     odd = _fit([label, *Y400[1:]])
     for a, b in zip(honest.releases_, odd.releases_, strict=True):
         apart = float(honest.manifold_.dist(a.value, b.value))
+        assert a.sensitivity is not None
         assert apart <= a.sensitivity * (1 + 1e-6), apart / a.sensitivity
         assert a.scale == b.scale
 
@@ -80,7 +82,7 @@ def test_fault_5_classes_of_text_and_one_number(labels):
 # fault 9
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
 SMALL, LARGE = Budget(0.01, 1e-9), Budget(3.0, 1e-6)
-FITTED: list[Budget] = []
+FITTED: list[Any] = []
 
 
 def _pca(budget=SMALL):
@@ -147,7 +149,7 @@ def test_fault_9_the_rounds_of_halving_are_charged():
         {"n_components": [1, 2, 3]},
         cv=2,
         factor=2,
-        min_resources=10,
+        min_resources=10,  # pyright: ignore[reportArgumentType]
     )
     before = len(FITTED)
     with Ledger(Budget(1e4)) as book:

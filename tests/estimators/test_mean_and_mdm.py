@@ -302,7 +302,7 @@ def test_every_fit_of_a_grid_search_is_charged():
         mdm(budget=Budget(0.1)),
         {"budget": [Budget(0.1), Budget(0.3)], "mechanism": ["wrapped-laplace"]},
         cv=2,
-        error_score="raise",
+        error_score="raise",  # pyright: ignore[reportArgumentType]
     )
     with Ledger(Budget(2.0)) as ledger:
         search.fit(X, Y)
