@@ -68,7 +68,7 @@ _PLACES = {
     "rule of the filter": "privacy._filter.admits",
     "record of a plan": "releases._plan._rows",
     "text of a release": "cli._release.serialised",
-    "text of a ledger": "_files.Lock.write_text",
+    "line of a ledger": "_files.Lock.append",
     "records of the demo": "cli._demo._load",
     "coordinates on a hyperboloid": "manifolds._lorentz.Lorentz._log_coordinates",
     "hellos of a server": "federated.flower._server._HELLO_EVERY",

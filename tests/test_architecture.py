@@ -68,7 +68,7 @@ MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: 
     "federated/_ball.py",
     "federated/_in_process.py",
 }
-CONTEXT = {"privacy/_ambient.py::_entered", "privacy/_register.py::_words"}
+CONTEXT = {"privacy/_ambient.py::_entered"}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 # Packages on the way from private records to a release: here randomness that is not cryptographic
 # is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on
@@ -611,7 +611,7 @@ ALLOWED = [
         "def fit(self):\n    with charge(whole) as permit:\n        part.within(source, permit)",
     ),
     (ambient_permissions, "audit/_x.py", "from ._unbounded import Unbounded"),
-    (ambient_permissions, "privacy/_register.py", "_words: ContextVar[str] = ContextVar('words')"),
+    (ambient_permissions, "privacy/_ambient.py", "_entered: ContextVar[str] = ContextVar('e')"),
     (heavy_at_import, "federated/flower.py", "import flwr"),
     (heavy_at_import, "estimators/_x.py", "from sklearn.base import BaseEstimator"),
 ]

@@ -145,7 +145,7 @@ def real(
 ) -> float:
     """Check that a public scalar is a real number in the stated range, and return it as a float."""
     if _is_real(value) and not _is_bool(value):
-        x = float(value)
+        x = _as_float(value)
         outside = x <= above or x < at_least or x > at_most
         outside |= x >= below and not math.isinf(below)
         if not (math.isnan(x) or (finite and math.isinf(x)) or outside):
@@ -214,6 +214,14 @@ def truth(name: str, value: object) -> bool:
 
 def _is_real(value: object) -> TypeGuard[SupportsFloat]:
     return isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+
+
+def _as_float(value: SupportsFloat) -> float:
+    """The number as a float; NaN for an integer beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def _is_bool(value: object) -> bool:

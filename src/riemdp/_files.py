@@ -1,19 +1,19 @@
-"""Whole files or nothing: files are written under temporary names and put in place together."""
+"""Whole files or nothing: files are written under temporary names and put in place together; and
+files that processes share, under a lock of their own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import re
 import stat
 import sys
 import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -25,35 +25,31 @@ _held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 _opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
 _mine: set[tuple[int, int, int]] = set()  # (thread, device, file) of what it holds or waits for
 _REPLACES_OPEN_FILES = sys.platform != "win32"
+_NOT_OURS = "this file is somebody else's, or has two names"
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(handle: IO[bytes]) -> None:
-        handle.seek(0)
-        msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+    _BEYOND = 2**40  # a byte that no file has: others may read what is locked
+
+    def _lock(handle: IO[bytes], *, at_once: bool = False, shared: bool = False) -> None:
+        handle.seek(_BEYOND)
+        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK if at_once else msvcrt.LK_LOCK, 1)
 
     def _unlock(handle: IO[bytes]) -> None:
         pass  # with the file's end
-
-    def _lock_at_once(handle: IO[bytes], *, shared: bool = False) -> None:
-        handle.seek(0)
-        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _lock(handle: IO[bytes]) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    def _lock(handle: IO[bytes], *, at_once: bool = False, shared: bool = False) -> None:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(handle, kind | (fcntl.LOCK_NB if at_once else 0))
 
     def _unlock(handle: IO[bytes]) -> None:
         # Not with the file's end: a child that was forked meanwhile has it open too. In such a
         # child it is closed already, and the lock is its parent's.
         if not handle.closed:
             fcntl.flock(handle, fcntl.LOCK_UN)
-
-    def _lock_at_once(handle: IO[bytes], *, shared: bool = False) -> None:
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
 
     def _closed_in_child() -> None:
         """A child holds no lock of its parent: it would outlast one that is killed."""
@@ -92,63 +88,124 @@ def _named(targets: dict[str, Path]) -> Iterator[None]:
         raise OSError(error.errno, f"{error.strerror}{remedy}", str(of)) from error
 
 
+# ------------------------------------------------------------------ files that processes share
 class Lock:
-    """The lock of one file, held: what writes the file under it.
+    """One file, open and locked: what reads and writes it meanwhile.
+
+    While there is no file, the lock is that of `.name.new` beside it. A new version is written
+    there, and gets the file's name when it is whole; its lock goes on with it.
 
     Args:
         path: The file.
-        beside: The file whose lock other processes wait for first.
-        handle: That file as it was locked.
         stack: What lets go of every lock at the end.
     """
 
-    def __init__(self, path: Path, beside: Path, handle: IO[bytes], stack: contextlib.ExitStack):
-        self.path, self._beside, self._handle, self._stack = path, beside, handle, stack
-        self._own: IO[bytes] | None = None
-        if is_same(handle, path):  # it would wait for itself
-            raise RiemdpError(f"{beside} is another name of {path} (a hard link); delete {beside}")
-        while _REPLACES_OPEN_FILES and path.exists():
-            try:
-                own = _taken(path, "r+b" if os.access(path, os.W_OK) else "rb", stack)
-            except FileNotFoundError:
-                continue
-            if is_same(own, path):
-                self._own = own
-                _remove_left(path, own)
-                break
+    def __init__(self, path: Path, stack: contextlib.ExitStack):
+        self.path, self._new, self._stack = path, _new_version_of(path), stack
+        self._file: IO[bytes] | None = None
+        self._part: IO[bytes] | None = None
+        while not self._is_taken():
+            pass  # what was locked had lost its name by then
 
-    def write_text(self, text: str, mode: int = 0o666) -> None:
-        """Replace the file by one that holds `text`, whole or not at all.
+    def _is_taken(self) -> bool:
+        with contextlib.ExitStack() as tried:
+            if self.path.exists():
+                with contextlib.suppress(FileNotFoundError):
+                    mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
+                    file = _taken(self.path, mode, tried)
+                    self._file = file if is_same(file, self.path) else None
+            else:
+                part = self._taken_part(tried)
+                is_free = is_same(part, self._new) and not self.path.exists()
+                self._part = part if is_free else None
+            found = self._file is not None or self._part is not None
+            if found:
+                self._stack.enter_context(tried.pop_all())
+            return found
+
+    def _taken_part(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        check_is_file(self._new)
+        part = _taken(self._new, "a+b", stack)
+        if not _is_our_own(part):
+            raise PermissionError(errno.EPERM, _NOT_OURS, str(self._new))
+        return part
+
+    @property
+    def names(self) -> int:
+        """How many names the file has in its file system; 0 where there is none."""
+        return 0 if self._file is None else os.fstat(self._file.fileno()).st_nlink
+
+    def read(self) -> bytes:
+        """What the file holds; nothing where there is none."""
+        if self._file is None:
+            return b""
+        self._file.seek(0)
+        return self._file.read()
+
+    def append(self, line: bytes) -> None:
+        """Add to the file's end, on the disk when this returns. Where it raises, nothing is added.
 
         Raises:
-            OSError: The lock is no longer this one's, because the file it is on was deleted, or the
-                file was replaced by somebody who had no lock. Nothing has changed then.
+            OSError: The disk is full, the file may not be written, or it was deleted or replaced
+                meanwhile.
         """
-        with staged(self.path, mode=mode, put=self._put) as (part,):
-            part.write_text(text, encoding="utf-8")
+        file = self._file
+        if file is None:
+            raise self._lost()
+        if not file.writable():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.path))
+        size = file.seek(0, os.SEEK_END)
+        try:
+            with _named({str(self._new): self.path}):
+                _write(file, line)
+                os.fsync(file.fileno())
+            if not is_same(file, self.path):
+                raise self._lost()
+        except BaseException:  # an interrupt, too: whoever is refused has spent nothing
+            os.ftruncate(file.fileno(), size)
+            raise
 
-    def _put(self, part: Path, target: Path) -> None:
-        if not _REPLACES_OPEN_FILES:  # nor does it delete them: the file beside it still stands
-            os.replace(part, target)
-            return
-        # The new file is locked before it has its name, so this lock goes on with it.
-        new = _taken(part, "r+b", self._stack)
-        if not is_same(self._handle, self._beside):
+    def write_text(self, text: str) -> None:
+        """Replace the file by one that holds `text`, whole or not at all; a new one is its owner's
+        alone.
+
+        Raises:
+            OSError: The file was deleted, replaced or made by somebody who had no lock. Nothing has
+                changed then.
+        """
+        if self._part is None:
+            self._part = self._taken_part(self._stack)
+        part, file = self._part, self._file
+        with _named({str(self._new): self.path}):
+            os.ftruncate(part.fileno(), 0)
+            _write(part, text.encode())
+            if file is not None and hasattr(os, "fchmod"):
+                os.fchmod(part.fileno(), os.fstat(file.fileno()).st_mode & 0o777)
+            os.fsync(part.fileno())
+        if self.path.exists() if file is None else not is_same(file, self.path):
             raise self._lost()
-        if self._own is None:
-            _put_new(part, target, self._lost())
-        elif is_same(self._own, target):
-            os.replace(part, target)
+        if _REPLACES_OPEN_FILES:
+            os.replace(self._new, self.path)
         else:
-            raise self._lost()
-        self._own = new
+            for handle in (part, file):
+                if handle is not None:
+                    handle.close()
+            os.replace(self._new, self.path)
+            part = _taken(self.path, "r+b", self._stack)
+        self._file, self._part = part, None
+        _sync(self.path.parent)
+
+    def close(self) -> None:
+        """Delete a new version that was not put in place, while it is locked."""
+        if self._part is not None and is_same(self._part, self._new):
+            self._new.unlink(missing_ok=True)
 
     def _lost(self) -> OSError:
         return OSError(
             errno.ENOLCK,
-            f"the lock of this file was lost, because {self._beside.name} or the file itself was"
-            " deleted or replaced while it was held; nothing was written. Delete neither while a"
-            " program works with them, and try again",
+            "the lock of this file was lost, because it was deleted, replaced or made by somebody"
+            " else while it was held; nothing was written. Leave it alone while a program works"
+            " with it, and try again",
             str(self.path),
         )
 
@@ -158,26 +215,28 @@ def locked(path: Path) -> Iterator[Lock]:
     """Hold the lock of a file, which other processes respect. The operating system drops it when
     its holder ends.
 
-    Two locks are held: that of a file beside `path`, which stays when `path` is replaced or does
-    not exist yet, and that of `path` itself, which keeps others out if the file beside it is
-    deleted. Each is taken again until the file that was locked is the one that has the name.
+    It is the lock of the file that has this name: it is taken again until that is so.
 
     Raises:
-        RiemdpError: It would wait for this very thread; or a file is none, or a link.
-        OSError: A file cannot be opened.
+        RiemdpError: It would wait for this very thread; or a file is none.
+        OSError: A file cannot be opened, or is a link.
     """
-    beside = path.with_name(path.name + ".lock")
     check_is_file(path)
     with contextlib.ExitStack() as stack:
-        with _named({str(beside): path}):
-            if beside.is_symlink():  # it may lead to any file, `path` itself among them
-                raise RiemdpError(f"{beside} is a symbolic link, which locks nothing; delete it")
-            check_is_file(beside)
-            handle = _taken(beside, "a+b", stack)
-            while not is_same(handle, beside):
-                handle = _taken(beside, "a+b", stack)
-            lock = Lock(path, beside, handle, stack)
+        with _named({str(_new_version_of(path)): path}):
+            lock = Lock(path, stack)
+        stack.callback(lock.close)
         yield lock
+
+
+def _new_version_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    """All of it, where the system writes less at a time."""
+    while content:
+        content = content[file.write(content) :]
 
 
 def check_is_file(path: Path) -> None:
@@ -186,17 +245,11 @@ def check_is_file(path: Path) -> None:
         raise RiemdpError(f"{path} is a folder, a pipe or a device; remove or rename it")
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """What a file holds."""
-    check_is_file(Path(path))
-    return Path(path).read_text(encoding="utf-8")
-
-
 def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
     """A file, opened and locked until the end of `stack`; no link."""
     # not buffered: the lock of a buffer could be another thread's when a child closes it
     with _opening:
-        opened = open(path, mode, buffering=0, opener=partial(_no_link, mode=0o666))  # noqa: SIM115
+        opened = open(path, mode, buffering=0, opener=_no_link)  # noqa: SIM115
         handle = stack.enter_context(opened)
         _held.add(handle)
     told = os.fstat(handle.fileno())
@@ -214,40 +267,15 @@ def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
     return handle
 
 
-def _remove_left(path: Path, own: IO[bytes]) -> None:
-    """Remove the name under which a locked file was written, which a process leaves that is killed
-    in `_put_new`. Whoever holds the lock is the only one who writes, so nobody needs that name.
-    """
-    if os.fstat(own.fileno()).st_nlink < 2:
-        return
-    name = re.compile(f"{re.escape(f'.{path.stem}.part-')}[0-9a-f]{{32}}{re.escape(path.suffix)}")
-    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:  # then it is refused
-        for entry in entries:
-            if name.fullmatch(entry.name) and is_same(own, Path(entry.path)):
-                os.unlink(entry.path)
-
-
-def _put_new(part: Path, target: Path, taken: OSError) -> None:
-    """Give a file a name that no file has, else raise `taken`."""
-    if target.exists():
-        raise taken
-    try:
-        os.link(part, target)  # unlike a renaming, never over a file that came meanwhile
-    except FileExistsError as error:
-        raise taken from error
-    except OSError:  # a file system without links
-        os.replace(part, target)
-    part.unlink(missing_ok=True)
-
-
 def is_same(handle: IO[bytes], path: Path) -> bool:
     """Whether the open file is the one that has this name now."""
     try:
         return os.path.samestat(os.fstat(handle.fileno()), path.stat())
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
+# ------------------------------------------------------------------ locks that tell of a process
 def hold(path: Path) -> IO[bytes]:
     """Make a file and lock it, for as long as what is returned is not closed and the process lives.
 
@@ -259,10 +287,10 @@ def hold(path: Path) -> IO[bytes]:
         _held.add(handle)
     if not _is_our_own(handle):
         handle.close()
-        raise PermissionError(errno.EPERM, "this file is somebody else's, or has two names", path)
+        raise PermissionError(errno.EPERM, _NOT_OURS, path)
     for left in range(50, -1, -1):
         try:
-            _lock_at_once(handle)
+            _lock(handle, at_once=True)
             return handle
         except OSError:
             if left == 0:
@@ -294,17 +322,17 @@ def is_held(path: Path) -> bool:
         return True
     with handle:
         try:
-            _lock_at_once(handle, shared=True)  # several may look at a time
+            _lock(handle, at_once=True, shared=True)  # several may look at a time
         except OSError:
             return True
         _unlock(handle)
         return not _is_our_own(handle)
 
 
-def _no_link(path: str, flags: int, mode: int = 0o600) -> int:
+def _no_link(path: str, flags: int) -> int:
     """Opens a file that is nobody else's name for another one; a new one for its owner only."""
     safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would be waited for
-    return os.open(path, flags | safe, mode)
+    return os.open(path, flags | safe, 0o600)
 
 
 def _is_our_own(handle: IO[bytes]) -> bool:
@@ -315,12 +343,9 @@ def _is_our_own(handle: IO[bytes]) -> bool:
     return told.st_nlink < 2 and (sys.platform == "win32" or told.st_uid == os.geteuid())
 
 
+# ------------------------------------------------------------------ files that are written whole
 @contextlib.contextmanager
-def staged(
-    *targets: str | os.PathLike[str],
-    mode: int = 0o666,
-    put: Callable[[Path, Path], None] = os.replace,
-) -> Iterator[tuple[Path, ...]]:
+def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[Path, ...]]:
     """Yield one temporary path per target, in the target's own folder; on success they replace the
     targets.
 
@@ -330,7 +355,6 @@ def staged(
     after a crash or a power cut a reader finds the old file or the new one, never half of one. A
     target that exists keeps its permissions, a new one gets `mode` as far as the process's umask
     allows. A target that is a symbolic link stays one: the file that it points to is replaced.
-    `put` gives the new file its name.
     """
     made: list[tuple[Path, Path]] = []
     named: dict[str, Path] = {}
@@ -355,7 +379,7 @@ def staged(
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
         for part, target in made:
-            put(part, target)
+            os.replace(part, target)
         for folder in {target.parent for _, target in made}:
             _sync(folder)
 
@@ -373,17 +397,6 @@ def _removed(made: list[tuple[Path, Path]]) -> Iterator[None]:
 def write_text(target: str | os.PathLike[str], text: str, mode: int = 0o666) -> None:
     """Replace a file by one that holds `text`, whole or not at all."""
     with staged(target, mode=mode) as (part,):
-        part.write_text(text, encoding="utf-8")
-
-
-def write_new_text(target: Path, text: str, mode: int = 0o666) -> None:
-    """Make a file that holds `text`, whole or not at all.
-
-    Raises:
-        FileExistsError: There is one of this name.
-    """
-    taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-    with staged(target, mode=mode, put=partial(_put_new, taken=taken)) as (part,):
         part.write_text(text, encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ def test_fault_6_links_to_one_ledger_file_share_one_budget(link, tmp_path):
             continue  # a name that cannot be followed safely may be refused
     assert total <= 1.0
     if total:
-        assert Ledger.load(team).spent.epsilon(0.0) == total
+        assert Ledger.open(team).spent.epsilon(0.0) == total
 
 
 def test_fault_6_two_holders_through_two_links(tmp_path):
@@ -68,7 +68,7 @@ def test_fault_6_a_relative_path_survives_a_change_of_folder(tmp_path, monkeypat
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     book.spend(pure(1.0))
-    assert Ledger.load(tmp_path / "book.json").spent.epsilon(0.0) == 1.0
+    assert Ledger.open(tmp_path / "book.json").spent.epsilon(0.0) == 1.0
 
 
 # ------------------------------------------------------------------------------------------------

@@ -936,7 +936,7 @@ def test_fault_51_a_child_does_not_keep_the_lock_of_a_ledger(tmp_path, killed):
         held, go = threading.Event(), threading.Event()
 
         def hold():
-            with ledger._synchronised():
+            with ledger._book.held():
                 held.set()
                 go.wait(60)
 

@@ -17,6 +17,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,36 @@ def test_a_thread_with_a_copy_of_the_context_refuses_after_the_block() -> None:
     assert (len(found), ledger.charges) == (2, 1)
     with ledger:  # a new block of the same ledger does not bring the old one back
         assert "closed by now" in context.run(own_charge)
+
+
+@pytest.mark.parametrize("session", [False, True], ids=["block", "session"])
+def test_what_a_pool_of_threads_does_after_the_block_refuses(session: bool) -> None:
+    """Work that was begun inside it, and ran afterwards, was charged to nothing."""
+    ends, other = threading.Event(), Ledger(WHOLE)
+
+    def late(ledger: Ledger | None = None) -> str:
+        ends.wait(60.0)
+        return workers.outcome(lambda: charge(pure(0.5), ledger))
+
+    with ThreadPoolExecutor(1) as before, ThreadPoolExecutor(2) as inside:
+        assert before.submit(own_charge).result() == "released"
+        if session:
+            riemdp.session_ledger(other)
+        with contextlib.nullcontext() if session else Ledger(WHOLE) as ledger:
+            begun = [before.submit(late), inside.submit(late), inside.submit(late, other)]
+        riemdp.session_ledger(None)
+        ends.set()
+        said = [one.result() for one in begun]
+        assert all("ran while another one had a ledger open" in one for one in said[:2])
+        assert said[2] == "released"
+        with other:
+            assert own_charge() == "released"
+        assert before.submit(late, other).result() == "released"
+    assert own_charge() == "released"
+    with ThreadPoolExecutor(1) as afterwards:
+        assert afterwards.submit(own_charge).result() == "released"
+    assert other.charges == 3
+    assert ledger is None or ledger.charges == 0
 
 
 def test_a_block_that_ends_in_another_context_is_over() -> None:
@@ -308,91 +339,7 @@ def test_a_search_refuses_once_beside_a_ledger_and_goes_on_after_it() -> None:
     assert ledger.charges == 1
 
 
-# ------------------------------------------------------------------------- files that are replaced
-@pytest.mark.parametrize("kind", ["another", "more", "budget", "part", "no ledger"])
-def test_fault_76_a_saved_ledger_replaces_nothing_else(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "book.json"
-    book = Ledger(Budget(1.0), path=path if kind != "no ledger" else None)
-    saved = Ledger(Budget(2.0)) if kind == "budget" else Ledger(Budget(1.0))
-    if kind == "another":
-        book.spend(pure(0.5))
-        saved.spend(pure(0.5))
-        saved.spend(pure(0.5))
-    elif kind == "more":
-        book.spend(pure(0.5))
-        saved = Ledger.load(path)
-        book.spend(pure(0.25))
-    elif kind == "part":
-        book.part("S01").spend(pure(0.75))
-    elif kind == "no ledger":
-        path.write_text("a page of notes")
-    before = path.read_text()
-    with pytest.raises(InvalidArgument, match="no earlier copy"):
-        saved.save(path)
-    assert path.read_text() == before
-
-
-def test_a_saved_ledger_replaces_its_earlier_copy_and_leaves_its_own_file(tmp_path: Path) -> None:
-    path, copy = tmp_path / "book.json", tmp_path / "copy.json"
-    book, other = Ledger(Budget(1.0, 1e-5), path=path), Ledger(Budget(1.0, 1e-5), path=path)
-    for _ in range(2):
-        other.part("S01").spend(pure(0.05))
-        other.spend(gaussian(20.0))
-        book.save(copy)
-        book.save(path)
-        assert copy.read_text() == path.read_text() == other.to_json()
-    assert Ledger.open(path).charges == 4
-
-
-_KILLED = """
-import os, signal, sys
-from riemdp.privacy import Budget, Ledger
-real = os.unlink
-def unlink(name, *given, **named):
-    if ".part-" in os.fspath(name):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(name, *given, **named)
-os.unlink = unlink
-Ledger(Budget(1.0), path=sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
-def test_a_ledger_that_was_killed_while_it_was_made_opens_again(tmp_path: Path) -> None:
-    """Between the two names of a new file: it refused for ever, for a hard link nobody had made."""
-    path = tmp_path / "led[g]er.v1.json"
-    ended = subprocess.run([sys.executable, "-c", _KILLED, str(path)], check=False)
-    assert ended.returncode == -signal.SIGKILL
-    assert path.stat().st_nlink == 2
-    Ledger(Budget(1.0), path=path).spend(pure(1.0))
-    with pytest.raises(BudgetExceeded):
-        Ledger.open(path).spend(pure(1.0))
-    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
-    os.link(path, tmp_path / ".led[g]er.v1.part-x.json")  # a name that somebody gave it
-    with pytest.raises(InvalidArgument, match="hard link"):
-        Ledger.open(path)
-
-
 # ------------------------------------------------------------------- locks that wait for themselves
-@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
-@pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])
-def test_a_lock_file_that_is_a_link_is_an_error_that_names_it(kind: str, tmp_path: Path) -> None:
-    """A link to the ledger itself made it wait for ever."""
-    path = tmp_path / "book.json"
-    Ledger(Budget(1.0), path=path)
-    lock = path.with_name("book.json.lock")
-    lock.unlink()
-    if kind == "hard":
-        os.link(path, lock)
-    else:
-        lock.symlink_to(path if kind == "symbolic" else tmp_path / "nothing")
-    said = within_a_minute(lambda: Ledger.open(path).spend(pure(1.0)))
-    assert str(lock) in said
-    assert "delete" in said
-    lock.unlink()
-    assert Ledger.open(path).charges == 0
-
-
 def test_a_second_object_of_one_file_inside_a_charge_is_an_error(tmp_path: Path) -> None:
     """A hook that opened the same file in the same thread waited for ever."""
     path, said = tmp_path / "book.json", list[str]()
@@ -563,37 +510,16 @@ def test_an_interrupt_while_a_ledger_is_entered_leaves_the_next_block_told(
             pool.apply(charge, (pure(0.1),))
 
 
-# ------------------------------------------------------------------------ saved while it is spent
-def test_fault_76_a_copy_with_more_charges_is_not_replaced_by_one_with_fewer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The text was made before the lock was taken, and compared with what was spent by then."""
-    ledger, target = Ledger(WHOLE), tmp_path / "copy.json"
-    ledger.spend(pure(0.5))
-    ledger.save(target)
-    older = ledger.to_json()
-    ledger.spend(pure(0.5))
-    ledger.save(target)
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "to_json", lambda self: older)  # what a slower thread holds
-        ledger.save(target)
-    assert Ledger.load(target).charges == 2
-
-
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-@pytest.mark.parametrize("place", ["ledger.json", "ledger.json.lock"])
-@pytest.mark.parametrize("opens", [lambda path: Ledger(WHOLE, path=path), Ledger.open, Ledger.load])
-def test_what_is_no_file_is_no_ledger_and_no_lock(
+@pytest.mark.parametrize("place", ["ledger.json", ".ledger.json.new"])
+@pytest.mark.parametrize("opens", [lambda path: Ledger(WHOLE, path=path), Ledger.open])
+def test_what_is_no_file_is_no_ledger(
     kind: str, place: str, opens: Callable[[Path], Ledger], tmp_path: Path
 ) -> None:
-    """A pipe was waited for, and a lock that is a folder was said to be the ledger."""
+    """A pipe was waited for."""
     if kind == "pipe" and sys.platform == "win32":
         pytest.skip("there are no such pipes")
     path = tmp_path / "ledger.json"
-    if place == path.name or opens is Ledger.load:
-        place = path.name
-    else:
-        path.write_text(Ledger(WHOLE).to_json())
     (tmp_path / place).mkdir() if kind == "folder" else os.mkfifo(tmp_path / place)
     said = within_a_minute(lambda: opens(path))
     assert said.startswith(f"RiemdpError: {tmp_path / place} is a folder, a pipe or a device")

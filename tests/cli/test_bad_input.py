@@ -531,7 +531,7 @@ def test_no_value_is_put_in_place_when_the_ledger_cannot_be_saved(riemdp, scans,
         raise OSError(28, "No space left on device", str(lock.path))
 
     book, before, names = _book_and_names(riemdp, scans)
-    plant(monkeypatch, "text of a ledger", full)
+    plant(monkeypatch, "line of a ledger", full)
     run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
     assert run.code == 4
     assert "No space left" in run.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -170,11 +169,11 @@ def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
 
     book = scans.parent / "book.json"
     riemdp("ledger", "create", book, "--epsilon", 9, "--delta", 1e-4)
-    assert shown(book)["register"] == []
+    assert shown(book)["entries"] == []
     riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.parent / "mean.npz")
     riemdp("mean", scans, *GOOD, "--ledger", book)
     told = shown(book)
-    assert [Path(entry["file"]).name for entry in told["register"]] == ["mean.npz", ""]
+    assert len({entry["run"] for entry in told["entries"]}) == 2
     assert told["unit"] == "record"
 
     people = scans.parent / "people.json"
@@ -192,11 +191,11 @@ def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
     ):
         mixed.spend(guarantee)
     told = shown(scans.parent / "mixed.json")
-    assert len(told["register"]) == 5
-    entry = told["register"][0]
+    assert len(told["entries"]) == 5
+    entry = told["entries"][0]
     # planted: what is missing, unknown or of another type is found
-    for change in ({"id": 3}, {"more": 1}, {"charges": 0}, {"epsilon": "large"}, {"delta": 2.0}):
-        broken = told | {"register": [entry | change]}
+    for change in ({"run": 3}, {"more": 1}, {"charges": 0}, {"epsilon": "large"}, {"delta": 2.0}):
+        broken = told | {"entries": [entry | change]}
         assert schemas.faults(broken, schema, "ledger"), change
     assert schemas.faults(told | {"schema": "riemdp.ledger/2"}, schema, "ledger")
     assert schemas.faults({k: told[k] for k in told if k != "budget"}, schema, "ledger")

@@ -304,7 +304,7 @@ def _spent(site):
     """What the site's two files hold, and the epsilon of its ledger."""
     book = site.answers.with_name(f"{site.name}-ledger.json")
     answered = [a["round"] for a in json.loads(site.answers.read_text())["answers"]]
-    return answered, Ledger.load(book).charges, Ledger.load(book).spent.epsilon(1e-5)
+    return answered, Ledger.open(book).charges, Ledger.open(book).spent.epsilon(1e-5)
 
 
 LIES = {

@@ -355,7 +355,7 @@ def test_a_site_that_has_signed_declines_every_other_run(signed, run, facts, wor
         with pytest.raises(riemdp.RiemdpError, match=words):
             _ask(app, kind, node=node, run=run, **told)
     assert not (folder / "a-answers.json").exists()
-    assert Ledger.load(folder / "a-ledger.json").charges == 0
+    assert Ledger.open(folder / "a-ledger.json").charges == 0
 
 
 @messages
@@ -417,14 +417,14 @@ def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
     assert over_flower().fact(said.content, "sigma") == pytest.approx(expected, rel=1e-9)
     reply = _ask(app, TRAIN, CENTRE, node=node, run=HONEST | run, agreement=signed)
     assert not reply.has_error()
-    book = Ledger.load(folder / "book-0.json")
+    book = Ledger.open(folder / "book-0.json")
     assert book.charges == 1
     # what the answer cost by the hospital's own book is what its own settings say
     assert book.spent.epsilon(1e-5) <= 2.0
     for _ in range(60):
         with pytest.raises(riemdp.RiemdpError, match="declined"):
             _ask(app, TRAIN, CENTRE, node=node, run=HONEST | run, agreement=signed)
-    assert Ledger.load(folder / "book-0.json").charges == 1
+    assert Ledger.open(folder / "book-0.json").charges == 1
 
 
 @messages
@@ -444,7 +444,7 @@ def test_a_hospital_declines_a_run_that_was_started_with_other_settings(hospital
     for kind in (HELLO, TRAIN):
         with pytest.raises(riemdp.RiemdpError, match=f"another {sorted(run)[0]}"):
             _ask(app, kind, CENTRE, node=node, run=HONEST | run, agreement=signed)
-    assert Ledger.load(folder / "book-0.json").charges == 0
+    assert Ledger.open(folder / "book-0.json").charges == 0
     assert not (folder / "answers-0.json").exists()
 
 

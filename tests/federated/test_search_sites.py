@@ -134,7 +134,7 @@ def test_every_answer_is_in_the_file_before_its_noise_is_drawn(
     assert [answer["share"] for answer in told["answers"]] == [0.1] * 3
     assert site(tmp_path).share_spent() == 3 * Fraction(0.1)
     assert ledger(tmp_path).spent == agreed(tmp_path).terms.guarantee
-    (entry,) = ledger(tmp_path).register
+    (entry,) = ledger(tmp_path).entries
     assert agreed(tmp_path).fingerprint in entry.what
     assert "the last to question 4" in site(tmp_path).status()
     assert (tmp_path / "a-answers.json").stat().st_mode & 0o777 == 0o600

@@ -113,7 +113,7 @@ def test_an_answer_is_counted_and_charged_before_its_noise_is_drawn(tmp_path, mo
     real = riemdp.randomness.NoiseSource.normals
 
     def normals(self, *arguments, **keywords):
-        seen.append((site.rounds_answered(), Ledger.load(tmp_path / "book.json").charges))
+        seen.append((site.rounds_answered(), Ledger.open(tmp_path / "book.json").charges))
         return real(self, *arguments, **keywords)
 
     monkeypatch.setattr(riemdp.randomness.NoiseSource, "normals", normals)

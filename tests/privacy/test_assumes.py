@@ -51,7 +51,7 @@ def test_a_ledger_keeps_it_in_its_file(tmp_path: Path) -> None:
     ledger.spend(pure(0.1))
     again = Ledger(riemdp.Budget(4.0, 1e-5), path=path)
     assert again.spent.assumes == SITES
-    assert [entry.guarantee.assumes for entry in again.register] == [SITES, ""]
+    assert [entry.guarantee.assumes for entry in again.entries] == [SITES, ""]
     assert SITES in str(again.spent)
 
 

@@ -106,7 +106,7 @@ def test_a_forked_child_cannot_spend_its_copy_of_a_ledger_in_memory() -> None:
             lambda: ledger.spend(pure(1.0)),
             lambda: ledger.spent,
             lambda: ledger.fits(pure(0.1)),
-            lambda: ledger.to_json(),
+            lambda: ledger.entries,
         ):
             assert in_child(work) != 0
         charge(pure(1.0))

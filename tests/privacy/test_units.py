@@ -46,8 +46,7 @@ def test_a_ledger_refuses_to_mix_them_and_stays_as_it_was(tmp_path):
         ledger.fits(pure(0.1))
     again = Ledger.open(path)
     assert again.spent == PERSON
-    assert again.register[0].guarantee.unit == "person"
-    assert "one person" in again._repr_html_()
+    assert again.entries[0].guarantee.unit == "person"
     again.spend(PERSON)
     assert (again.charges, again.spent) == (2, PERSON.repeat(2))
 
@@ -55,8 +54,7 @@ def test_a_ledger_refuses_to_mix_them_and_stays_as_it_was(tmp_path):
 def test_a_run_planned_for_people_is_not_a_run_for_records():
     whole = PERSON.repeat(3)
     ledger = Ledger(Budget(2.0, 1e-5))
-    with ledger.plan(whole):
-        ledger.spend(PERSON)
-        with pytest.raises(InvalidArgument, match="one person"):
-            ledger.spend(RECORD)
+    ledger.spend(PERSON, of=whole)
+    with pytest.raises(InvalidArgument, match="one person"):
+        ledger.spend(RECORD, of=whole)
     assert ledger.spent == PERSON

@@ -5,7 +5,6 @@ released value.
 from __future__ import annotations
 
 import html as standard
-import os
 import pickle
 from html.parser import HTMLParser
 
@@ -100,19 +99,6 @@ def test_plans_show_the_rows_and_the_choice():
     assert page.count(">auto<") == 2
     adaptive = riemdp.plan_private_mean(riemdp.Sphere(3), riemdp.AdaptiveBall(), 5000, BUDGET)
     assert f"{adaptive.need:,}" in checked(adaptive._repr_html_())
-
-
-def test_a_ledger_shows_what_is_left_and_escapes_its_register(tmp_path):
-    ledger = riemdp.Ledger(riemdp.Budget(1.0), path=tmp_path / "book.json")
-    assert "epsilon 1" in checked(ledger._repr_html_())
-    with riemdp.privacy.described("<script>alert(1)</script>"):
-        ledger.spend(riemdp.pure(0.25))
-    raw = ledger._repr_html_()
-    assert "<script>" not in raw
-    assert "<script>alert(1)</script>" in checked(raw)
-    assert "0.75" in raw
-    os.remove(tmp_path / "book.json")
-    assert ledger._repr_html_() is None  # a notebook then prints the ledger instead
 
 
 def test_tables_escape_every_text():

@@ -20,7 +20,12 @@ class Unbounded(Ledger):
         super().__init__(Budget(1.0))
 
     def spend(
-        self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
+        self,
+        guarantee: Guarantee,
+        *,
+        of: Guarantee | None = None,
+        run: str | None = None,
+        what: str = "",
     ) -> None:
         """Grant it."""
 

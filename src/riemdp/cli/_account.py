@@ -16,7 +16,8 @@ from ._exits import InputProblem
 from ._run import adjacency_of, command, console, print_facts, print_json, table, text
 
 if TYPE_CHECKING:
-    from ..privacy import Entry
+    from ..privacy import Guarantee
+    from ..privacy._ledger_state import Entry
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
 Population = Annotated[
@@ -247,7 +248,7 @@ def ledger_create(
         raise InputProblem(
             f"{path} exists already", "choose another name; a ledger in use must not be replaced"
         )
-    privacy.Ledger(privacy.Budget(epsilon, delta)).save(path)
+    privacy.Ledger(privacy.Budget(epsilon, delta), path=path)
     typer.echo(f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent")
 
 
@@ -256,17 +257,13 @@ def ledger_show(
     path: Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)],
     as_json: o.Json = False,
 ) -> None:
-    """What a ledger has spent and what is left, and the register of its releases.
-
-    The register says when, who, what, and which file was written (its SHA-256 begins as shown;
-    --json has all of it).
-    """
+    """What a ledger has spent and what is left, and its releases: when, what, and at what cost."""
     from ._ledger_file import read
 
     ledger = read(path)
-    delta, register, parts = ledger.budget.delta, ledger.register, ledger.parts
+    delta, parts = ledger.budget.delta, ledger.parts
     spent, left = ledger.spent.epsilon(delta), ledger.remaining(delta)
-    unlisted = ledger.charges - sum(entry.charges for entry in register)
+    runs = _runs(ledger.entries)
     if as_json:
         print_json(
             {
@@ -279,8 +276,7 @@ def ledger_show(
                 "adjacency": ledger.spent.adjacency,
                 "unit": ledger.spent.unit,
                 "assumes": ledger.spent.assumes,
-                "register": [_entry(entry, delta) for entry in register],
-                "not_in_register": unlisted,
+                "entries": [_told_run(run, delta) for run in runs],
             }
         )
         return
@@ -294,21 +290,33 @@ def ledger_show(
         *([("assumes", ledger.spent.assumes)] if ledger.spent.assumes else []),
     ]
     _show({}, rows, False)
-    if register:
-        _show_register(register, delta)
-    if unlisted:
-        typer.echo(f"{unlisted} of the releases came before the ledger kept a register.")
+    if runs:
+        _show_runs(runs, delta)
     if not ledger.charges:
         typer.echo(
             f"Charge it with --ledger {path}: riemdp mean FILE --epsilon 0.5 --ledger {path}"
         )
 
 
-def _entry(entry: Entry, delta: float) -> dict[str, Any]:
-    """One release of the register for --json, its epsilon at the ledger's delta."""
-    told = entry.to_dict()
-    told["epsilon"], told["delta"] = _told(entry.guarantee.epsilon(delta)), delta
-    return told
+def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The charges of a ledger, those of one run together."""
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        found.setdefault((entry.run, entry.part), []).append(entry)
+    return list(found.values())
+
+
+def _cost(run: Sequence[Entry]) -> Guarantee:
+    first, *more = (entry.guarantee for entry in run)
+    return first.compose(*more)
+
+
+def _told_run(run: Sequence[Entry], delta: float) -> dict[str, Any]:
+    """The charges of one run for --json, their epsilon at the ledger's delta."""
+    cost, first = _cost(run), run[0].to_dict()
+    told = {name: first[name] for name in ("when", "what", "run")} | {"part": run[0].part}
+    epsilon = {"epsilon": _told(cost.epsilon(delta)), "delta": delta}
+    return told | {"charges": len(run), "guarantee": cost.to_dict()} | epsilon
 
 
 def _told(epsilon: float) -> float | str:
@@ -316,22 +324,19 @@ def _told(epsilon: float) -> float | str:
     return epsilon if math.isfinite(epsilon) else "infinity"
 
 
-def _show_register(register: Sequence[Entry], delta: float) -> None:
-    screen = table(title=f"Register (epsilon at delta {delta:g})", title_justify="left", box=None)
+def _show_runs(runs: Sequence[Sequence[Entry]], delta: float) -> None:
+    screen = table(title=f"Releases (epsilon at delta {delta:g})", title_justify="left", box=None)
     screen.add_column("when (UTC)", max_width=16)
-    screen.add_column("who", overflow="fold")
     screen.add_column("what", overflow="fold")
     screen.add_column("epsilon", justify="right", no_wrap=True)
-    screen.add_column("released file, SHA-256", overflow="fold")
-    for entry in register:
-        file = f"{entry.file}\n{entry.sha256[:16]}..." if entry.file else "not written"
-        runs = f" ({entry.charges} charges)" if entry.charges > 1 else ""
+    for run in runs:
+        first = run[0]
+        charges = f" ({len(run)} charges)" if len(run) > 1 else ""
+        part = f" (part {first.part})" if first.part else ""
         screen.add_row(
-            text(entry.when[:16].replace("T", " ")),
-            text(entry.who),
-            text(entry.what + runs),
-            f"{entry.guarantee.epsilon(delta):.4g}",
-            text(file),
+            text(first.when[:16].replace("T", " ")),
+            text(first.what + part + charges),
+            f"{_cost(run).epsilon(delta):.4g}",
         )
     console().print(screen)
 

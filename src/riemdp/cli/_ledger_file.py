@@ -19,8 +19,15 @@ class CommandLedger(Ledger):
     privacy. An interrupt that came before is obeyed here; a later one waits.
     """
 
+    words: str = "a release"  # what the command releases, for the lines of the file
+
     def spend(
-        self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
+        self,
+        guarantee: Guarantee,
+        *,
+        of: Guarantee | None = None,
+        run: str | None = None,
+        what: str = "a release",
     ) -> None:
         """Charge the file, unless the user has interrupted.
 
@@ -28,6 +35,7 @@ class CommandLedger(Ledger):
             guarantee: what the release will cost.
             of: the guarantee of the whole run that the release is a part of.
             run: the id of the charge.
+            what: is not used; the words of the command stand in the file.
 
         Raises:
             KeyboardInterrupt: an interrupt came before; nothing is charged.
@@ -36,22 +44,23 @@ class CommandLedger(Ledger):
         interrupts = current()
         with interrupts.held():
             interrupts.check()
-            super().spend(guarantee, of=of, run=run)
+            super().spend(guarantee, of=of, run=run, what=self.words)
             interrupts.charged = True
 
 
-def opened(path: Path) -> CommandLedger:
+def opened(path: Path, words: str) -> CommandLedger:
     """The ledger of a file that a release will charge, or an error before anything is computed."""
-    budget = read(path).budget
-    if not os.access(path, os.W_OK) or not os.access(path.resolve().parent, os.W_OK):
+    ledger = read(path)
+    if not os.access(path, os.W_OK):
         raise OutputProblem(
             f"the ledger {path} may not be written",
             "a release must be charged; check the permissions",
         )
-    return CommandLedger(budget, path=path)
+    ledger.words = words
+    return ledger
 
 
-def read(path: Path) -> Ledger:
+def read(path: Path) -> CommandLedger:
     """The ledger of a file, as it is now.
 
     Raises:
@@ -63,8 +72,8 @@ def read(path: Path) -> Ledger:
             f"make one first: riemdp ledger create {path} --epsilon 1 --delta 1e-5",
         )
     try:
-        return Ledger.load(path)
-    except (InvalidArgument, UnicodeDecodeError) as error:
+        return CommandLedger.open(path)
+    except InvalidArgument as error:
         raise InputProblem(
             f"the ledger {path} cannot be read: it is damaged or another file",
             "restore it from a backup, and spend again in Python what was released since, which a"

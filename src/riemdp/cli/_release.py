@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike
 from .._files import staged
 from ..domains._check import check_records, summary
 from ..manifolds import AbstractManifold
-from ..privacy import Ledger, described
+from ..privacy import Ledger
 from ..privacy._ledger_state import is_ledger
 from ._exits import InputProblem, OutputProblem
 from ._interrupts import current
 from ._ledger_file import opened
-from ._run import say_warning
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
@@ -159,7 +158,7 @@ def released(
         work: makes the release and charges the ledger that it is given.
         describe: from the release, the checksum of its file and the ledger to the privacy report
             and the content of --json.
-        what: what is released, in words, for the ledger's register.
+        what: what is released, in words, for the line of the ledger.
 
     Returns:
         The release, its report and the content of --json.
@@ -167,9 +166,8 @@ def released(
     outputs.check(ledger_path)
     interrupts = current()
     with contextlib.ExitStack() as last, outputs.reserved() as parts:
-        ledger = None if ledger_path is None else opened(ledger_path)
-        with described(what):
-            result = work(ledger)
+        ledger = None if ledger_path is None else opened(ledger_path, what)
+        result = work(ledger)
         interrupts.check()
         content = checksum = None
         if outputs.out is not None:
@@ -186,11 +184,6 @@ def released(
             for part, text in zip(parts[-2:], pages, strict=True):
                 part.write_text(text, encoding="utf-8")
         last.push(interrupts.finished)
-    if ledger is not None and outputs.out is not None and checksum is not None:
-        try:
-            ledger.note_file(str(outputs.out), checksum)
-        except OSError:
-            say_warning("the ledger is charged, but its register does not name the released file")
     return result, report, machine
 
 

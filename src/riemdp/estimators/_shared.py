@@ -18,7 +18,7 @@ from ..privacy import (
     Ledger,
     _elsewhere,
 )
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..statistics import FrechetMean
 from ._splitters import warn_of_groups
 

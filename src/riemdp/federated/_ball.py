@@ -39,8 +39,8 @@ from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE
 from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
+from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit
-from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource, noise_source
 from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean

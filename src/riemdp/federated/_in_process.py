@@ -18,8 +18,8 @@ from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit
-from ..privacy._sent import refuse_sent
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership

@@ -201,7 +201,7 @@ def forget(run_file: str | Path) -> None:
 
 def _write_run_key(file: Lock, private: bytes, agreement: str) -> None:
     told = {"format": _RUN_KEY, "version": 1, "agreement": agreement, "private": private.hex()}
-    file.write_text(json.dumps(told) + "\n", 0o600)
+    file.write_text(json.dumps(told) + "\n")
 
 
 def _run_key(target: Path, agreement: str) -> bytes:

@@ -23,7 +23,6 @@ from .._files import Lock, locked
 from ..mechanisms._search_sites import affordable
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
-from ..privacy._register import described
 from ._agreement import Agreement
 from ._search_agreement import SearchAgreement, read_agreement
 from ._setup import Setup
@@ -260,23 +259,17 @@ class Site:
     def _charge_once(self, book: _Answers, agreement: str, whole: Guarantee, file: Lock) -> Permit:
         """Charge a whole search before its first answer.
 
-        The file first holds a mark of its own, and the charge in the ledger's register has it in
-        its words. Where the register has these words, the site died after the charge: that charge
-        is the one. An answers file that was deleted has no mark, and another file of the same site
-        has another one: both are charged.
+        The file first holds the random name that the charge will have. Where the ledger has such a
+        charge, the site died after it: that charge is the one. An answers file that was deleted has
+        no name, and another file of the same site has another one: both are charged.
         """
         if book.agreement != agreement or not book.mark:
-            book.agreement, book.mark = agreement, secrets.token_hex(8)
+            book.agreement, book.mark = agreement, secrets.token_hex(16)
             book.write(file)
-        words = (
-            f"a search over sites, as {self.name}, under the agreement {agreement}, answers file"
-            f" {book.mark}"
-        )
-        for entry in () if self.ledger is None else self.ledger.register:
-            if entry.what == words:
-                return Permit(whole, Receipt(entry.id, True))
-        with described(words):
-            return charge(whole, self.ledger)
+        if self.ledger is not None and self.ledger.holds(book.mark):
+            return Permit(whole, Receipt(book.mark, True))
+        words = f"a search over sites, as {self.name}, under the agreement {agreement}"
+        return charge(whole, self.ledger, run=book.mark, what=words)
 
     def share_spent(self) -> Fraction:
         """The exact sum of the shares of all answers in a search."""
@@ -382,7 +375,7 @@ class _Answers:
 
     agreement: str = ""
     answers: list[_Answer] = field(default_factory=list[_Answer])
-    mark: str = ""  # what the charge of a search has in its words; this file's alone
+    mark: str = ""  # the random name of the charge of a search; this file's alone
 
     @property
     def rounds(self) -> list[int]:
@@ -405,7 +398,7 @@ class _Answers:
         if self.mark:
             text["mark"] = self.mark
         text["answers"] = [answer.to_dict() for answer in self.answers]
-        file.write_text(json.dumps(text, indent=1) + "\n", 0o600)
+        file.write_text(json.dumps(text, indent=1) + "\n")
 
     @staticmethod
     def read(target: Path) -> _Answers:

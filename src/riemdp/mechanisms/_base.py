@@ -19,8 +19,8 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..privacy._arithmetic import IDEALISED
+from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit, Receipt
-from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource, noise_source
 from ._release import Release
 
@@ -188,7 +188,7 @@ class Ready:
     def release(self, rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
         """A release by itself: charge the ledger, draw the noise."""
         source = noise_source(rng)
-        return self.within(source, charge(self.guarantee, ledger))
+        return self.within(source, charge(self.guarantee, ledger, what=self.mechanism.name))
 
     def within(self, source: NoiseSource, permit: Permit) -> Release:
         """A part of a release that was charged as a whole: take the guarantee from its permit, draw

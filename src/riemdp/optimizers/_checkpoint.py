@@ -87,11 +87,9 @@ class Checkpoint:
         """Let an account go on with the run's charges. False where its ledger, or its part of one,
         has not taken them: what follows is then known by the account's own.
         """
-        if isinstance(account.ledger, Ledger):
-            with account.ledger._synchronised():
-                if self.charge not in account.ledger._state.ids:
-                    self.charge = account.id
-                    return False
+        if isinstance(account.ledger, Ledger) and not account.ledger.holds(self.charge):
+            self.charge = account.id
+            return False
         account.id = self.charge
         return True
 

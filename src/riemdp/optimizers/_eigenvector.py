@@ -20,7 +20,7 @@ from ..manifolds import Sphere
 from ..manifolds._base import RecordsLike
 from ..mechanisms._second_moment import SecondMomentNoise, spectrum
 from ..privacy import Budget, Ledger
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership

@@ -12,7 +12,7 @@ from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, i
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source

@@ -27,12 +27,9 @@ from ._guarantee import (
     pure,
     subsampled_gaussian,
 )
-from ._ledger import Ledger, charge
-from ._ledger_part import Part as _Part  # noqa: F401  # type: ignore[reportUnusedImport]
+from ._ledger import Ledger, charge, session_ledger
 from ._participation import equivalent_rounds, participation
-from ._register import Entry, described
 from ._replacement import replace_one
-from ._session import session_ledger
 from ._shares import split_budget
 
 if TYPE_CHECKING:
@@ -42,7 +39,6 @@ __all__ = [
     "Ball",
     "Budget",
     "BudgetExceeded",
-    "Entry",
     "Guarantee",
     "InvalidArgument",
     "Ledger",
@@ -54,7 +50,6 @@ __all__ = [
     "approximate",
     "calibrate",
     "charge",
-    "described",
     "equivalent_rounds",
     "gaussian",
     "gaussian_noise_multiplier",

@@ -1,7 +1,8 @@
 """Ledgers that are open where this thread does not see them: in another thread, or in the process
 that sent the work. What is known here can only make a release refuse.
 
-Three things tell. A process counts the ledgers that it has open, for its threads. What is pickled
+Three things tell. A process counts the ledgers that it has open, for its threads, and knows which
+of them ran meanwhile. What is pickled
 meanwhile (an estimator, a `Budget`) carries a mark, for the process that it is sent to. And a
 locked file tells the worker processes that it has started, and those that these have started: they
 know its name by a setting that multiprocessing hands down.
@@ -43,6 +44,8 @@ class _Process:
         # Blocks entered and not left, in any thread, and the session's. One that an interrupt kept
         # from being entered is nobody's, and vanishes from here.
         self.open: weakref.WeakSet[object] = weakref.WeakSet()
+        # Threads that ran while another one had a ledger open: they may do work of its block.
+        self.beside: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self.place = Path()  # see `_place_of`: it stays what it was at first
         self.shown: IO[bytes] | None = None  # that file, whose lock says that a ledger is open
         self.forked_beside: set[Path] = set()  # the places of whom this is a forked child of
@@ -78,6 +81,8 @@ def closed(block: object) -> None:
     with _own.lock:
         if block not in _own.open:
             return
+        here = {threading.current_thread(), threading.main_thread()}
+        _own.beside.update(thread for thread in threading.enumerate() if thread not in here)
         _own.open.discard(block)
         if not _own.open and _own.shown is not None:
             let_go(_own.shown, _own.place)
@@ -196,6 +201,14 @@ def refuse_unseen() -> None:
             " Give ledger=..., make it the ledger of all threads by riemdp.session_ledger(...), or"
             " work in one thread (n_jobs=1). What belongs to no ledger waits until that one is"
             " closed, or gets one of its own. Nothing was released or charged"
+        )
+    if threading.current_thread() in _own.beside:
+        raise InvalidArgument(
+            "argument `ledger` is not given, and this thread ran while another one had a ledger"
+            " open: what it does may have been begun there, and would be charged to nothing. Give"
+            " ledger=..., or wait inside the block for what was begun there. What belongs to no"
+            " ledger gets a thread that is started now, or one of its own. Nothing was released or"
+            " charged"
         )
     above, depth = _above(), len(getattr(multiprocessing.current_process(), "_identity", ()))
     if len(above) < depth:

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
-from collections.abc import Generator, Sequence
-from dataclasses import replace
+import unicodedata
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
-from .._errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    RiemdpError,
-    check_float64,
-    counted,
-    invalid,
-)
-from .._files import Lock, locked, read_text, write_new_text
-from . import _ambient, _elsewhere, _filter
+from .._errors import BudgetExceeded, check_float64, counted, invalid
+from . import _ambient, _elsewhere
+from ._book import Book
 from ._budget import Budget
-from ._costliest import covers
-from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._ledger_state import State, comparable, from_json, remedy, to_json
+from ._guarantee import Guarantee, as_guarantee
+from ._ledger_state import Entry, State, plan_of, remedy
 from ._permit import Permit, Receipt, new_id
-from ._register import Entry, html, new_entry
-from .accounting.events import GaussianEvent, PureEvent
-
-_MODE = 0o600  # of a new file: what was spent is the business of its owner
 
 
 class Ledger:
@@ -49,7 +34,7 @@ class Ledger:
       costs at most as much as a Gaussian release of mu = 1.26 epsilon, and hardly more than
       mu = epsilon if it is small beside what is left.
     - Releases of other kinds (random batches, federated participation, approximate) cost exactly
-      what they cost if one comes alone, or as one run that was planned (see `plan`). Beside
+      what they cost if one comes alone, or as one run that was planned (`of` in `spend`). Beside
       Gaussian releases a run is charged as the Gaussian release that dominates it.
     - `mixed=True`, or a first release of another kind, shares delta out between this Gaussian rule
       and a Renyi filter over fixed orders. A release is granted if either admits the total. This
@@ -64,17 +49,15 @@ class Ledger:
     the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
     inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
     releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
-    `ledger=` to work in other threads, which refuse without one while it is open. Wait inside the
-    block for what was started there: a task that goes on afterwards refuses, a thread of a pool
-    sees nothing of the block and is charged to nothing.
+    `ledger=` to work in other threads, which refuse without one while it is open, and afterwards if
+    they ran meanwhile: work that was begun inside may end outside.
 
     Args:
         budget: What may be spent in total.
-        path: A JSON file that is read at every operation and replaced whole at every charge, under
-            a lock that other processes respect. It is created if it does not exist; if it does, its
-            budget must be `budget`. A symbolic link is followed when the ledger is made. A file
-            with a second name (a hard link) is refused, because the two names would part. The file
-            also keeps a `register` of its releases.
+        path: A file of one JSON line a charge (`entries`). It is created if it does not exist; if
+            it does, its budget must be `budget`. It is locked, and read anew, at every operation. A
+            symbolic link is followed when the ledger is made. A file with a second name (a hard
+            link) is refused, because the two names would part.
         mixed: Whether delta is shared between rules for releases of several kinds, as above. None
             lets the first release decide, which cannot depend on any output.
 
@@ -98,7 +81,8 @@ class Ledger:
         (True, False)
     """
 
-    _part: ClassVar[type[Any]]  # `Part`, a kind of ledger
+    _keeps: ClassVar[bool] = True
+    """Whether a charge stands in it afterwards; not in the one that attacks are charged to."""
 
     def __init__(
         self,
@@ -111,56 +95,61 @@ class Ledger:
             raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
         if mixed is not None and not isinstance(mixed, bool):
             raise invalid("mixed", mixed, "give True, False, or None (the first release decides)")
-        self._budget = budget
-        self._state = State(Guarantee(REPLACE_ONE), _filter.Spent(Guarantee(REPLACE_ONE)), (), 0)
-        self._state = self._state.choosing(mixed)
-        self._lock = threading.RLock()
-        self._plans: list[Guarantee] = []
-        self._register: tuple[Entry, ...] = ()
-        self._own_entry: Entry | None = None  # the last one made by this object
-        # The cheapest Gaussian and the cheapest pure release refused so far. What is spent never
-        # shrinks, so whatever costs as much is refused again, without a computation.
-        self._least_refused = {GaussianEvent: float("inf"), PureEvent: float("inf")}
-        self._process = os.getpid()
-        # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
-        self._path = None if path is None else Path(path).resolve()
-        if self._path is not None:
-            with locked(self._path) as file:
-                if self._path.exists():
-                    self._read()
-                else:
-                    file.write_text(self._text(self._state, ()), _MODE)
+        self._book, self._part = Book(budget, _resolved(path), mixed), ""
 
-    _keeps: ClassVar[bool] = True
-    """Whether a charge stands in it afterwards; not in the one that attacks are charged to."""
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """The ledger of an existing file, with the file's own budget."""
+        return cls._of(Book(None, _resolved(path), None), "")
+
+    @classmethod
+    def _of(cls, book: Book, part: str) -> Self:
+        ledger = cls.__new__(cls)
+        ledger._book, ledger._part = book, part
+        return ledger
 
     # ---------------------------------------------------------------- state
     @property
     def budget(self) -> Budget:
         """What may be spent in total."""
-        return self._budget
+        return self._book.budget
 
     @property
     def spent(self) -> Guarantee:
         """Everything charged so far, as one `Guarantee`: with parts, each of its figures is that of
         the part that costs most there.
         """
-        with self._synchronised():
-            return self._state.costliest
+        return self._state().costliest
 
     @property
     def charges(self) -> int:
         """How many releases were charged."""
-        with self._synchronised():
-            return self._state.all_charges
+        return self._state().all_charges
 
     @property
     def parts(self) -> dict[str, Guarantee]:
         """What was spent on each part, by name, with what the whole was charged."""
-        with self._synchronised():
-            return {name: part.spent for name, part in self._state.parts}
+        return {name: part.spent for name, part in self._state().parts}
 
-    def part(self, name: str) -> Ledger:
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The charges, oldest first: of each `when` (UTC), `what` in words, its `guarantee`, `run`
+        (the `receipt.id` of what was released; a run that is charged block by block has it in each)
+        and the `part` it was charged to. A part has its own and those of the whole.
+        """
+        with self._book.held():
+            return tuple(e for e in self._book.entries if self._part in ("", e.part) or not e.part)
+
+    def holds(self, charge: str) -> bool:
+        """Whether this ledger took a charge.
+
+        Args:
+            charge: Its id, as `Release.receipt` has it. Ids are random, so that of another
+                release is never the same.
+        """
+        return any(entry.run == charge for entry in self.entries)
+
+    def part(self, name: str) -> Self:
         """The ledger of some of the people, of whom none is in another part.
 
         A charge to a part counts for it alone, one to the whole ledger for every part: each part
@@ -186,49 +175,12 @@ class Ledger:
             >>> ledger.spent.epsilon(0.0), ledger.fits(pure(0.5))
             (0.75, False)
         """
-        return self._part(self, name)
-
-    @property
-    def register(self) -> tuple[Entry, ...]:
-        """The releases in the ledger's file, oldest first: when, who, what, guarantee, and name and
-        SHA-256 of the released file where they are known. A run that is charged block by block is
-        one entry. Empty for a ledger in memory; charges of a file made before version 0.2 have no
-        entry.
-        """
-        with self._synchronised():
-            return self._register
-
-    def holds(self, charge: str) -> bool:
-        """Whether this ledger took a charge.
-
-        Args:
-            charge: Its id, as `Release.receipt` has it. Ids are random, so that of another
-                release is never the same.
-        """
-        with self._synchronised():
-            return charge in self._ids
-
-    def note_file(self, name: str, sha256: str) -> None:
-        """Enter the file of a released value with the last release that this object charged.
-
-        Args:
-            name: The file's name.
-            sha256: The SHA-256 of the file that is published, in hexadecimal digits. Never give
-                that of a file of records: it would confirm a guess of all of them.
-        """
-        with self._synchronised() as file:
-            if file is None or self._own_entry is None:
-                return
-            noted = replace(self._own_entry, file=str(name), sha256=str(sha256))
-            entries = tuple(noted if e.id == noted.id else e for e in self._register)
-            file.write_text(self._text(self._state, entries), _MODE)
-            self._register, self._own_entry = entries, noted
-
-    @property
-    def mixed(self) -> bool | None:
-        """Whether delta is shared out for releases of several kinds; None before the first one."""
-        with self._synchronised():
-            return self._state.filtered.mixed
+        if not isinstance(name, str) or not name.strip():
+            raise invalid("name", name, "give a public name of the part, such as 'S01'")
+        if self._part:
+            raise invalid("name", name, "a part has no parts: ask the whole ledger for one")
+        # One name has several encodings: a file's name may come in another than a label.
+        return self._of(self._book, unicodedata.normalize("NFC", name.strip()))
 
     def remaining(self, delta: float | None = None) -> float:
         """max(0, budget.epsilon - spent.epsilon(delta)), at the budget's own delta if none is
@@ -238,24 +190,32 @@ class Ledger:
         it may cost a little more than this (composition is cheaper than addition), and in a ledger
         of several kinds only less.
         """
-        delta = self._budget.delta if delta is None else delta
-        with self._synchronised():
-            spent = self._state.costliest
-        return max(0.0, self._budget.epsilon - spent.epsilon(delta))
+        delta = self.budget.delta if delta is None else delta
+        return max(0.0, self.budget.epsilon - self.spent.epsilon(delta))
 
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether `spend(guarantee)` would succeed now. Changes nothing."""
         guarantee = as_guarantee(guarantee)
-        with self._synchronised():
-            if not guarantee.parts:
-                return True
-            state = self._state.after(guarantee, self._plans)
-            _ = self._within(state)  # parts of unlike units or adjacencies raise, as in `spend`
-            return guarantee.is_private and state.admitted(self._budget)
+        with self._book.held():
+            after = self._book.state.after(self._entry(guarantee))
+            return not guarantee.parts or self._is_admitted(after)
+
+    def _state(self) -> State:
+        with self._book.held():
+            return self._book.state.of(self._part)
+
+    def _is_admitted(self, state: State) -> bool:
+        """Whether the state after some charges to this ledger, or part, is within the budget."""
+        return state.of(self._part).is_within(self.budget)
 
     # ---------------------------------------------------------------- spending
     def spend(
-        self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
+        self,
+        guarantee: Guarantee,
+        *,
+        of: Guarantee | None = None,
+        run: str | None = None,
+        what: str = "a release",
     ) -> None:
         """Charge one release.
 
@@ -267,6 +227,7 @@ class Ledger:
                 place in the budget, though `spent` counts only what was drawn.
             run: The random id that the charge is entered with; charges with the same one are a run.
                 It decides nothing. None makes one.
+            what: What is released, in words, for the ledger's `entries`. No record may be in it.
 
         Raises:
             BudgetExceeded: The total would exceed the budget. Nothing is charged, and nothing may
@@ -276,130 +237,41 @@ class Ledger:
         guarantee = as_guarantee(guarantee)
         if run is not None and not isinstance(run, str):
             raise invalid("run", run, "give the `receipt.id` of an earlier charge, or None")
-        plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
-        with self._synchronised() as file:
-            holder = self._holder
+        if not isinstance(what, str):
+            raise invalid("what", what, "give a text")
+        planned = None if of is None else plan_of(guarantee, as_guarantee(of))
+        entry = self._entry(guarantee, planned, run, what)
+        with self._book.held() as file:
             while True:
-                before = holder._state
-                state = self._within(self._granted(guarantee, plans, run, file))
-                # A signal handler may have charged since; nothing runs between these two lines.
-                if holder._state is before:
-                    holder._state = state
+                before = self._book.state
+                after = before.after(entry)
+                alike = before.of(self._part).filtered is after.of(self._part).filtered
+                if not alike and not self._is_admitted(after):
+                    raise BudgetExceeded(self._refusal(before.of(self._part), guarantee))
+                if self._book.add(entry, before, after, file):
                     return
 
-    def _granted(
+    def _entry(
         self,
         guarantee: Guarantee,
-        plans: Sequence[Guarantee],
-        run: str | None,
-        file: Lock | None,
-    ) -> State:
-        """The state after one more release, which is in the ledger's file already if it has one."""
-        state = self._state.after(guarantee, plans)
-        if guarantee.parts and self._refused(guarantee, state):
-            spent = self._state.costliest.epsilon(self._budget.delta)
-            raise BudgetExceeded(
-                f"this release would exceed the ledger's budget {self._budget}:"
-                f" {counted(self._state.all_charges, 'release')}"
-                f" {'has' if self._state.all_charges == 1 else 'have'} spent epsilon {spent:.6g} at"
-                f" delta {self._budget.delta:g}. Nothing was released or charged"
-                + remedy(self._state, self._budget, guarantee)
-            )
-        if file is None:
-            return state.with_id(run or new_id())
-        # On disk before in memory: a charge that cannot be recorded is not granted.
-        register, entry = self._entered(guarantee, plans, run)
-        state = state.with_id(entry.id)
-        try:
-            file.write_text(self._text(state, register), _MODE)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{error.strerror or error}. The ledger could not be written, so nothing is"
-                " released",
-                str(self._path),
-            ) from error
-        self._register, self._own_entry = register, entry
-        return state
+        of: Guarantee | None = None,
+        run: str | None = None,
+        what: str = "",
+    ) -> Entry:
+        return Entry.now(what, guarantee, new_id() if run is None else run, self._part, of)
 
-    @contextlib.contextmanager
-    def plan(self, whole: Guarantee) -> Generator[None]:
-        """Releases charged inside the block are parts of a run with the guarantee `whole`.
-
-        For a run of many releases that was planned in advance: it then costs what `whole` costs,
-        by the exact composition, whereas releases of several kinds that are charged one by one may
-        have been chosen by what came out before, and cost more. See `of` in `spend`.
-
-        Examples:
-            >>> from riemdp.privacy import Budget, Ledger, subsampled_gaussian
-            >>> step = subsampled_gaussian(2.0, population=1000, batch_size=10)
-            >>> ledger = Ledger(Budget(1.0, 1e-6))
-            >>> with ledger.plan(step.repeat(100)):
-            ...     for _ in range(100):
-            ...         ledger.spend(step)
-            >>> ledger.charges
-            100
-        """
-        self._plans.append(as_guarantee(whole))
-        try:
-            yield
-        finally:
-            self._plans.remove(whole)
-
-    @property
-    def _holder(self) -> Ledger:
-        """The ledger whose `_state` a charge replaces."""
-        return self
-
-    @property
-    def _ids(self) -> set[str]:
-        """The random ids of its charges."""
-        return {*self._state.all_ids, *(entry.id for entry in self._register)}
-
-    def _within(self, state: State) -> State:
-        """The holder's state with this one in it."""
-        return state
-
-    def _text(self, state: State, register: tuple[Entry, ...]) -> str:
-        """What the file holds after a change of the state."""
-        return to_json(self._budget, self._within(state), register)
-
-    def _entered(
-        self, guarantee: Guarantee, plans: Sequence[Guarantee], run: str | None
-    ) -> tuple[tuple[Entry, ...], Entry]:
-        """The register with one more charge, and its entry: that of the run it is a part of, or a
-        new one.
-        """
-        last = self._own_entry
-        if run is not None:
-            last = next((e for e in self._register if e.id == run), None)
-        elif plans and last is not None and any(e.id == last.id for e in self._register):
-            more = last.guarantee.compose(guarantee)
-            last = last if any(covers(whole, more) for whole in plans) else None
-        else:
-            last = None
-        if last is not None:
-            more = last.guarantee.compose(guarantee)
-            longer = replace(last, guarantee=more, charges=last.charges + 1)
-            return tuple(longer if e.id == last.id else e for e in self._register), longer
-        entry = new_entry(guarantee, run or new_id())
-        return (*self._register, entry), entry
-
-    def _refused(self, guarantee: Guarantee, state: State) -> bool:
-        """Whether the total would exceed the budget."""
-        if not guarantee.is_private:
-            return True
-        cost = comparable(guarantee) if state.runs == self._state.runs else None
-        if cost is not None and cost[1] >= self._least_refused[cost[0]]:
-            return True
-        alike = state.filtered is self._state.filtered and not state.parts
-        fits = alike or state.admitted(self._budget)
-        if not fits and cost is not None:
-            self._least_refused[cost[0]] = cost[1]
-        return not fits
+    def _refusal(self, spent: State, guarantee: Guarantee) -> str:
+        epsilon = spent.costliest.epsilon(self.budget.delta)
+        return (
+            f"this release would exceed the ledger's budget {self.budget}:"
+            f" {counted(spent.all_charges, 'release')}"
+            f" {'has' if spent.all_charges == 1 else 'have'} spent epsilon {epsilon:.6g} at"
+            f" delta {self.budget.delta:g}. Nothing was released or charged"
+            + remedy(spent, self.budget, guarantee)
+        )
 
     # ---------------------------------------------------------------- context
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> Self:
         self._check_ambient()
         _ambient.enter(self)
         return self
@@ -420,117 +292,9 @@ class Ledger:
         """
         return cast("Ledger | None", _ambient.current())
 
-    # ---------------------------------------------------------------- JSON
-    def to_json(self) -> str:
-        """The budget and what was spent, as JSON text. No record, noise or seed is in it."""
-        with self._synchronised():
-            return to_json(self._budget, self._holder._state, self._register)
-
-    @staticmethod
-    def from_json(text: str) -> Ledger:
-        """The ledger that `to_json` described.
-
-        Raises:
-            InvalidArgument: `text` is no such description.
-        """
-        budget, ledger_state, entries = from_json(text)
-        ledger = Ledger(budget)
-        ledger._state, ledger._register = ledger_state, entries
-        return ledger
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give
-        `path` when making it.
-
-        Raises:
-            InvalidArgument: There is a file already that is no earlier copy of this ledger:
-                replacing it would forget what was spent there. Nothing is written.
-        """
-        target, text = Path(path).resolve(), self.to_json()
-        if target == self._path:
-            return  # it is written at every charge
-        if not target.exists():
-            write_new_text(target, text, _MODE)
-            return
-        with locked(target) as file:
-            if self._replaces(target.read_text(encoding="utf-8", errors="replace"), text, target):
-                file.write_text(text, _MODE)
-
-    def _replaces(self, there: str, text: str, target: Path) -> bool:
-        """Whether `text` takes the place of what is in a file: not of a later copy, which another
-        thread has written meanwhile. Refuses to where not everything of it is in this ledger, too.
-        """
-        with contextlib.suppress(InvalidArgument):
-            (budget, state, _), (_, now, _) = from_json(there), from_json(text)
-            if budget == self._budget and now.has_all_of(state):
-                return True
-            if budget == self._budget and self._holder._state.has_all_of(state):
-                return False
-        raise InvalidArgument(
-            f"argument `path`: {target} exists, and is no earlier copy of this ledger; to replace"
-            " it would forget what was spent there. Give another path, or go on with the ledger"
-            " that is there by Ledger.open(path). Nothing was written"
-        )
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Ledger:
-        """The ledger in a file; it does not follow the file (`Ledger.open` does)."""
-        return Ledger.from_json(read_text(path))
-
-    @staticmethod
-    def open(path: str | os.PathLike[str]) -> Ledger:
-        """The ledger of an existing file, with the file's own budget; further charges are written
-        to the file.
-        """
-        return Ledger(from_json(read_text(path))[0], path=path)
-
-    def _read(self) -> None:
-        assert self._path is not None
-        if self._path.stat().st_nlink > 1:
-            raise InvalidArgument(
-                f"argument `path`: the ledger {self._path} has more than one name (a hard link)."
-                " Each name could spend the whole budget; keep one and delete the others"
-            )
-        budget, self._state, self._register = from_json(read_text(self._path))
-        if budget != self._budget:
-            raise InvalidArgument(
-                f"argument `budget` = {self._budget} differs from the budget {budget} of the ledger"
-                " in `path`; a budget is not changed once spending has begun (Ledger.open takes"
-                " the file's)"
-            )
-
-    @contextlib.contextmanager
-    def _synchronised(self) -> Generator[Lock | None]:
-        """Hold the state, read anew, and the file that it is written to, if there is one."""
-        self._check_process()
-        with self._lock:
-            if self._path is None:
-                yield None
-                return
-            with locked(self._path) as file:
-                self._read()
-                yield file
-
-    def _check_process(self) -> None:
-        """In a forked child: refuse a ledger in memory, and renew the lock of one that follows its
-        file (another thread may have held it at the fork).
-        """
-        if os.getpid() == self._process:
-            return
-        if self._path is None:
-            raise RiemdpError(
-                f"this ledger is in the memory of process {self._process}, and process"
-                f" {os.getpid()} has only a copy of it: each copy could spend the whole budget."
-                " Share one in a file: Ledger(budget, path=...)"
-            )
-        self._lock, self._process = threading.RLock(), os.getpid()
-
-    def _repr_html_(self) -> str | None:
-        with contextlib.suppress(RiemdpError, OSError):  # a copy in a forked child is not read
-            return html(self._budget, self.spent, self.charges, self.register)
-
     def __repr__(self) -> str:
-        return f"Ledger(budget={self._budget}, {self._state.charges} charges)"
+        said = f"Ledger(budget={self.budget}, {self._book.state.all_charges} charges)"
+        return f"{said}.part({self._part!r})" if self._part else said
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -539,12 +303,18 @@ class Ledger:
         )
 
 
+def _resolved(path: str | os.PathLike[str] | None) -> Path | None:
+    """A path once and for all: neither a symbolic link nor a change of folder leads elsewhere."""
+    return None if path is None else Path(path).resolve()
+
+
 def charge(
     guarantee: Guarantee,
     ledger: Ledger | None = None,
     *,
     of: Guarantee | None = None,
     run: str | None = None,
+    what: str = "a release",
 ) -> Permit:
     """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread, else
     on the `session_ledger`; on nothing if there is none, and none is open elsewhere either.
@@ -557,7 +327,8 @@ def charge(
         ledger: The `Ledger` to charge, or None, see above.
         of: The guarantee of the whole planned run that the release is a part of, as in
             `Ledger.spend`.
-        run: The `receipt.id` of an earlier charge of the same run, whose entry this one joins.
+        run: The `receipt.id` of an earlier charge of the same run.
+        what: What is released, in words.
 
     Returns:
         What was paid for, with a `receipt`: the random id of the charge, and whether a ledger took
@@ -580,5 +351,62 @@ def charge(
         return Permit(guarantee, Receipt(run, False))
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
-    ledger.spend(guarantee, of=of, run=run)
+    ledger.spend(guarantee, of=of, run=run, what=what)
     return Permit(guarantee, Receipt(run, ledger._keeps))
+
+
+def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
+    """Charge every release of this process that is in no `with Ledger(...)`, and is given no
+    `ledger=`, to one ledger from now on: for a notebook or a script about one data set.
+
+    It holds in all threads. A `with Ledger(...)` takes its place inside the block, for its thread.
+    Worker processes do not have it, and refuse (a forked child refuses to use a copy of a ledger
+    in memory) until they open one with a file: `session_ledger(Ledger.open(path))`.
+
+    Args:
+        ledger: A `Ledger`, with a `path` if the total is to outlive the session; a `Budget`, of
+            which one in memory is made; or None, which ends this.
+
+    Returns:
+        The ledger that is charged from now on.
+
+    Raises:
+        InvalidArgument: `ledger` is none of these.
+
+    Guarantee:
+        None of its own: that of the `Ledger`.
+
+    Example:
+        >>> import riemdp
+        >>> book = riemdp.session_ledger(riemdp.Budget(2.0, 1e-5))
+        >>> permit = riemdp.privacy.charge(riemdp.privacy.gaussian(5.0))  # as every release does
+        >>> book.charges
+        1
+        >>> riemdp.session_ledger(None)
+    """
+    if isinstance(ledger, Budget):
+        ledger = Ledger(ledger)
+    if not isinstance(ledger, Ledger | None):
+        raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
+    if ledger is not None:
+        ledger._check_ambient()
+    _ambient.begin_session(ledger)
+    return ledger
+
+
+def refuse_sent(budget: Budget | None, ledger: Ledger | None, name: str = "") -> None:
+    """Raise where a budget was pickled while a ledger was open in another process, and no ledger
+    is open here: what is released under it would be charged to nothing.
+
+    Whatever started this process, and whichever way the budget came: every release needs one.
+
+    Args:
+        budget: The argument of a release; None has no mark.
+        ledger: The ledger that the release was given.
+        name: What a message calls the budget's owner.
+
+    Raises:
+        InvalidArgument: It is such a budget.
+    """
+    if ledger is None and Ledger.current() is None:
+        _elsewhere.refuse_sent(budget, f"{name}argument `budget`")

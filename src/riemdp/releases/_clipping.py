@@ -13,7 +13,7 @@ from ..mechanisms import ClippingBoundNoise, Release
 from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._excess import GroupedRecords
 

@@ -26,7 +26,7 @@ from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean
 from ..statistics._people import People

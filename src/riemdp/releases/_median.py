@@ -21,7 +21,7 @@ from ..mechanisms._common import needs_log
 from ..mechanisms._shrinking import bend_of
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._people import facts as people_facts
 from ._people import of_groups

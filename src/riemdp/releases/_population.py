@@ -15,7 +15,7 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._budgeted import BudgetedNoise
 from ..privacy import Budget, Ledger, charge, split_budget
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import noise_source
 from ..statistics import FrechetMean
 from ..statistics._hessian import mean_hessian

@@ -10,7 +10,7 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts

@@ -13,7 +13,7 @@ from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..privacy._sent import refuse_sent
+from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._options import required_budget
 from ._people import charged, of_groups

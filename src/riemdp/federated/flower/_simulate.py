@@ -27,7 +27,7 @@ from ...optimizers._minimize import check_initial
 from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
 from ...privacy._guarantee import PERSON
-from ...privacy._sent import refuse_sent
+from ...privacy._ledger import refuse_sent
 from ...randomness import noise_source
 from .._accounting import plan_federated
 from .._drive import Timing, make_coordinator

@@ -197,6 +197,9 @@ _ORDER = (
 )
 
 
+_MOST = 10**15  # of what a file says that it counts
+
+
 def _times(count: int) -> str:
     return "" if count == 1 else f"{count} times "
 
@@ -258,9 +261,9 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
         if kind == "none":
             return NoPrivacyEvent()
         if kind == "group":
-            size = integer("size", state["size"])
+            size = integer("size", state["size"], at_most=_MOST)
             return GroupEvent(size, merge(event_from_dict(p) for p in state["inner"]))
-        count = integer("count", state["count"])
+        count = integer("count", state["count"], at_most=_MOST)
         if kind == "pure":
             return PureEvent(real("epsilon", state["epsilon"], at_least=0.0), count)
         if kind == "approximate":
@@ -272,7 +275,7 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
         if kind == "allocated-gaussian":
             return AllocatedGaussianEvent(
                 real("noise_multiplier", state["noise_multiplier"], above=0.0),
-                integer("steps", state["steps"], at_least=2),
+                integer("steps", state["steps"], at_least=2, at_most=_MOST),
                 count,
             )
         rate = real("rate", state["rate"], above=0.0, below=1.0)
