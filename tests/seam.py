@@ -221,7 +221,7 @@ Means = _names(
     {
         "mechanisms._for_mean": "MeanFacts",
         "mechanisms._counted": "Counted CountPlan plan_count LEAST MOST",
-        "mechanisms._common": "admitted _admit _ball",
+        "mechanisms._common": "admitted",
         "domains._ends": "_bures_wasserstein_exp",
         "inference._error_law": "keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",

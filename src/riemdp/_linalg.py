@@ -117,16 +117,6 @@ def solve(a: Array, b: Array) -> Array:
     return _marked(finite, x, 2)
 
 
-def inv(a: Array) -> Array:
-    """Inverse matrices; NaN where there is none."""
-    xp = namespace(a)
-    if xp is not np:
-        return xp.linalg.inv(a)
-    a, finite = _isolated(a)
-    (inverse,) = _each(lambda m: (np.linalg.inv(m),), a)
-    return _marked(finite, inverse, 2)
-
-
 def det(a: Array) -> Array:
     """Determinants."""
     xp = namespace(a)
@@ -134,16 +124,6 @@ def det(a: Array) -> Array:
         return xp.linalg.det(a)
     a, finite = _isolated(a)
     return _marked(finite, np.linalg.det(a), 0)
-
-
-def slogdet(a: Array) -> tuple[Array, Array]:
-    """The sign and the logarithm of the size of determinants."""
-    xp = namespace(a)
-    if xp is not np:
-        return xp.linalg.slogdet(a)
-    a, finite = _isolated(a)
-    sign, size = np.linalg.slogdet(a)
-    return _marked(finite, sign, 0), _marked(finite, size, 0)
 
 
 def _on_jax() -> Any:

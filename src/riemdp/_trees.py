@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
+
+from ._namespace import namespace
 
 Tree = Any  # an array, or a tuple of trees
 
@@ -21,3 +25,12 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
         parts = [map_leaves(f, *nested) for nested in zip(tree, *others, strict=True)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
     return f(tree, *others)
+
+
+def all_finite(tree: Tree, batch: int = 0) -> Any:
+    """Whether all numbers are finite: a flag for each entry of so many leading axes."""
+    flags = [
+        namespace(leaf).all(namespace(leaf).isfinite(leaf), axis=tuple(range(batch, leaf.ndim)))
+        for leaf in leaves(tree)
+    ]
+    return functools.reduce(operator.and_, flags)

@@ -308,7 +308,7 @@ def test_fault_42_no_query_computes_in_float32():
             for use in (lambda q=query: q.prepare(X), lambda q=query, r=ready: q.value(r)):
                 with pytest.raises(riemdp.PrecisionError, match="64-bit"):
                     use()
-        for use in (domain.clamp, domain.contains, domain.frame.clamp, domain.frame.clamp_read):
+        for use in (domain.clamp, domain.contains, domain.frame.clamp, domain.frame.clamp_flagged):
             with pytest.raises(riemdp.PrecisionError, match="64-bit"):
                 use(X)
         with pytest.raises(riemdp.PrecisionError, match="64-bit"):

@@ -8,10 +8,9 @@ import pytest
 
 import riemdp as R
 from riemdp.domains._frame import BLOCK, summation_error
-from riemdp.domains._stream import mean_of
+from riemdp.domains._stream import mean_of, pairwise_sum
 from riemdp.statistics import FrechetMean, TangentMean
 from riemdp.statistics._solver import look_at, mean_in
-from riemdp.statistics._sums import pairwise
 
 CENTRES = {
     "line": (R.Euclidean(1), np.array([1.7e9])),
@@ -123,7 +122,7 @@ def test_sums_in_blocks():
     x = np.random.default_rng(0).normal(size=(n, 3))
     w = np.random.default_rng(1).uniform(size=n)
     np.testing.assert_allclose(mean_of(x, w, lambda part: part), w @ x, rtol=1e-12)
-    assert pairwise([np.float64(i) for i in range(7)]) == 21
+    assert pairwise_sum(np.arange(7.0)) == 21
     assert summation_error(10) < summation_error(BLOCK) < summation_error(BLOCK + 1)
     assert summation_error(10**9) < 2e-12
 

@@ -181,7 +181,7 @@ def test_what_has_no_decomposition_is_nan_and_changes_no_other():
     others = np.ones((4, 5), dtype=bool)
     others[1, 2] = others[3, 1] = others[2, 2] = False
     given = rng.normal(size=(3, 2))
-    for of in (linalg.cholesky, linalg.inv, lambda m: linalg.solve(m, given)):
+    for of in (linalg.cholesky, lambda m: linalg.solve(m, given)):
         found, alone = of(b), of(a)
         np.testing.assert_array_equal(found[others], alone[others])
         assert np.isnan(found[2, 2]).all()

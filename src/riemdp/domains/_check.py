@@ -13,10 +13,11 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from .._errors import HERMITIAN, InvalidArgument
+from .._trees import all_finite
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd import SINGULAR, AbstractSPD
-from ._clamp import all_finite, choose, in_parts
+from ._clamp import choose, in_parts
 from ._door import LOOSE, admit_records, in_stretches
 
 _SHOWN = 5
@@ -81,7 +82,7 @@ def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
 
 def _sound(manifold: AbstractManifold, part: Point) -> np.ndarray:
     """Which records are points of the space, and no matrices that are singular up to rounding."""
-    fine = all_finite(1, part)
+    fine = all_finite(part, 1)
     safe = choose(fine, part, manifold.origin)
     return np.asarray(fine & manifold._belongs(safe, LOOSE)) & ~_singular(manifold, safe, len(fine))
 

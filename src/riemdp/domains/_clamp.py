@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._namespace import namespace
-from .._trees import leaves, map_leaves
+from .._trees import all_finite, leaves, map_leaves
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._radial import radially
@@ -41,15 +41,6 @@ def choose(flag: Array, yes: Point, no: Point) -> Point:
         return namespace(flag, a, b).where(flag.reshape(flag.shape + (1,) * axes), a, b)
 
     return map_leaves(chosen, yes, no)
-
-
-def all_finite(batch: int, x: Point) -> Array:
-    """Which records, of so many batch axes, hold finite numbers alone."""
-    flags = [
-        namespace(leaf).all(namespace(leaf).isfinite(leaf), axis=tuple(range(batch, leaf.ndim)))
-        for leaf in leaves(x)
-    ]
-    return functools.reduce(lambda a, b: a & b, flags)
 
 
 def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) -> Any:
@@ -98,15 +89,43 @@ def flagged_batch(
     manifold: AbstractManifold, center: Point, radius: float, x: Point
 ) -> tuple[Point, Array]:
     """`clamp_flagged` of all records at once."""
-    safe, distance, at, valid = _polar(manifold, center, x)
+    seen = _polar(manifold, center, x)
+    return _clipped(manifold, center, radius, seen, radius, INSIDE * radius)
+
+
+def folded(
+    manifold: AbstractManifold, center: Point, radius: float, fold: float, value: Point
+) -> Point:
+    """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
+    jump, which the sensitivity would have to pay for (`Domain.fold`).
+    """
+    seen = _polar(manifold, center, value)
+    xp, distance = namespace(seen.distance), seen.distance
+    left = xp.where(xp.isfinite(distance), xp.maximum(fold - distance, 0.0), 0.0)
+    goal = INSIDE * xp.minimum(radius, left)
+    return _clipped(manifold, center, radius, seen, goal, goal)[0]
+
+
+def _clipped(
+    manifold: AbstractManifold,
+    center: Point,
+    radius: float,
+    seen: _Polar,
+    limit: float | Array,
+    goal: float | Array,
+) -> tuple[Point, Array]:
+    """What lies farther than `limit` moved to the distance `goal`, which is in the ball, and which
+    did.
+    """
+    safe, distance, at, valid = seen
     xp = namespace(distance)
-    inside = distance <= radius
-    scale = xp.where(inside, 0.0, INSIDE * radius / xp.where(inside, 1.0, distance))
+    inside = distance <= limit
+    scale = xp.where(inside, 0.0, goal / xp.where(inside, 1.0, distance))
 
     # Every record goes through the same operations: how long a clamp takes does not tell whether
     # one of them lay outside.
     moved = at(scale)
-    usable = valid & all_finite(scale.ndim, moved)
+    usable = valid & all_finite(moved, scale.ndim)
     moved = choose(usable, moved, center)
     # Far from the center float64 may not hold the end of the geodesic, nor a matrix what its
     # decomposition says: nothing but the result itself says that it is a point, and in the ball.
@@ -124,8 +143,8 @@ def contains(manifold: AbstractManifold, center: Point, radius: float, x: Point)
     """Whether each record is a point within `radius` of the center."""
 
     def within(part: Point) -> Array:
-        _, distance, _, valid = _polar(manifold, center, part)
-        return valid & (distance <= radius)
+        seen = _polar(manifold, center, part)
+        return seen.valid & (seen.distance <= radius)
 
     return in_parts(manifold, within, x)
 
@@ -134,22 +153,33 @@ def readable(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point
     """(records, flags): each record carried onto the space and flagged, or the center where it is
     not finite or not a point (relative error above 1e-6).
     """
-    batch = len(manifold._batch_shape(x))
-    finite = all_finite(batch, x)
+    finite = all_finite(x, len(manifold._batch_shape(x)))
     safe = choose(finite, x, center)
-    loose = manifold._belongs(safe, LOOSE)
+    defect = manifold._defect(safe)
+    loose = defect <= LOOSE
     safe = choose(loose, safe, center)
-    # Records off by more than rounding (stored in float32, say) are projected.
-    safe = choose(manifold._belongs(safe, TIGHT), safe, manifold._project(safe))
+    # Records off by more than rounding (stored in float32, say) are carried onto the space.
+    safe = choose((defect > TIGHT) & loose, manifold._repair(safe), safe)
     return safe, finite & loose
 
 
-def _polar(
-    manifold: AbstractManifold, center: Point, x: Point
-) -> tuple[Point, Array, Callable[[Array], Point], Array]:
-    """Each record with its distance from the center, the points at a share of the way to it, and
-    whether it is a point short of the cut locus.
+class _Polar(NamedTuple):
+    """Records as they are seen from the center.
+
+    Attributes:
+        points: Each record, or the center where it is no point.
+        distance: How far it lies; infinite where it is no point short of the cut locus.
+        at: Points at a share of the way to each.
+        valid: Which are points short of the cut locus.
     """
+
+    points: Point
+    distance: Array
+    at: Callable[[Array], Point]
+    valid: Array
+
+
+def _polar(manifold: AbstractManifold, center: Point, x: Point) -> _Polar:
     safe, readable_ = readable(manifold, center, x)
     distance, at = radially(manifold, center, safe)
     xp = namespace(distance)
@@ -157,4 +187,4 @@ def _polar(
     if not manifold._is_geodesic:
         usable = usable & (distance < manifold._injectivity_radius(center) * (1 - 1e-9))
     valid = readable_ & usable
-    return safe, xp.where(valid, distance, math.inf), at, valid
+    return _Polar(safe, xp.where(valid, distance, math.inf), at, valid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
-from ._clamp import clamp, clamp_flagged, contains, slack
+from ._clamp import clamp, clamp_flagged, contains, folded, slack
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
@@ -31,7 +31,6 @@ from ._frame import (
     frame_space,
     seen_from,
     summation_error,
-    which_are_points,
 )
 from ._stream import streamed_error
 
@@ -94,6 +93,11 @@ class Domain:
         post-processing of a release.
         """
         return clamp(self.manifold, self.center, self.radius, point)
+
+    @isolated
+    def fold_value(self, value: Point) -> Point:
+        """A value moved into the ball so that no two values come farther apart (`fold`)."""
+        return folded(self.manifold, self.center, self.radius, self.fold, value)
 
     @isolated
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
@@ -376,14 +380,6 @@ class Frame:
         """
         return self.moving(records)
 
-    @isolated
-    def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
-        """The same, and for each record whether it is a point of the user's space at all: for the
-        holder of the data, who wants to be told.
-        """
-        d = self.domain
-        return *self.moving(records), which_are_points(d.manifold, d.center, records)
-
     @constant
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
         """`clamp_flagged` as a function of the records alone, which can be sent to another
@@ -426,8 +422,3 @@ class Frame:
             shorter = map_leaves(lambda leaf, share=0.5**power: share * leaf, v)
             near = space.exp(self.local.center, shorter)
         return self.domain.center
-
-    @isolated
-    def back_each(self, points: Sequence[Point]) -> list[Point]:
-        """The same for several released points."""
-        return [self.back(point) for point in points]

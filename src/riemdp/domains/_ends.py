@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _linalg
-from .._trees import map_leaves
+from .._trees import all_finite, map_leaves
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, Tangent
 from ..manifolds._spectral import sym
-from ._clamp import all_finite
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
@@ -30,7 +29,7 @@ def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: A
     """
 
     def end(shorter: Any) -> tuple[Point, Bool[Array, ""]]:
-        return _end_of(manifold, base, shorter, at)
+        return end_everywhere(manifold, base, shorter, at)
 
     return shortened(end, y, *end(y), base)
 
@@ -49,12 +48,6 @@ def shortened(
         v = map_leaves(lambda leaf: leaf / 2, v)
         x, valid = end(v)
     return base
-
-
-def _end_of(
-    manifold: AbstractManifold, base: Point, y: Array, at: Any
-) -> tuple[Point, Bool[Array, ""]]:
-    return end_everywhere(manifold, base, y, at)
 
 
 def exp_everywhere(
@@ -81,7 +74,7 @@ def end_everywhere(
 
 def _is_valid(manifold: AbstractManifold, x: Point) -> Bool[Array, ""]:
     batch = len(manifold._batch_shape(x))
-    return np.asarray(all_finite(batch, x)) & np.asarray(manifold._belongs(x, 1e-6))
+    return np.asarray(all_finite(x, batch)) & np.asarray(manifold._belongs(x, 1e-6))
 
 
 def _bures_wasserstein_exp(w: Array, u: Array) -> Array:

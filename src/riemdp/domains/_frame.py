@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._namespace import namespace
-from .._trees import leaves
+from .._trees import all_finite
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
 from ._clamp import LOOSE, choose, flagged_batch, in_parts, readable
@@ -94,21 +93,13 @@ def carried_and_clamped(
     return in_parts(manifold, one_part, records)
 
 
-def which_are_points(manifold: AbstractManifold, center: Point, records: Point) -> Array:
-    """Which records are points of the space."""
-    return in_parts(manifold, lambda x: readable(manifold, center, x)[1], records)
-
-
 def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, Array]:
     """Points of the frame in the space, and which of them float64 holds there; `at` is the center
     as `seen_from`.
     """
     found = _here(manifold, at, x)
     belongs = manifold._belongs(found, LOOSE)
-    for leaf in leaves(found):
-        xp = namespace(leaf)
-        belongs = belongs & xp.all(xp.isfinite(leaf), axis=tuple(range(belongs.ndim, leaf.ndim)))
-    return found, belongs
+    return found, belongs & all_finite(found, belongs.ndim)
 
 
 BLOCK = 4096  # terms that are added at a time

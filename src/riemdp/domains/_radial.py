@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._namespace import namespace
-from .._trees import leaves, map_leaves
+from .._trees import all_finite, map_leaves
 from ..manifolds import AbstractManifold, Lorentz, Product, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
@@ -33,10 +33,7 @@ def radially(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
 def _by_logarithm(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
     v = manifold._log(center, x)
     distance = manifold._norm(center, v)
-    xp = namespace(distance)
-    for leaf in leaves(v):
-        rest = tuple(range(distance.ndim, leaf.ndim))
-        distance = xp.where(xp.all(xp.isfinite(leaf), axis=rest), distance, math.inf)
+    distance = namespace(distance).where(all_finite(v, distance.ndim), distance, math.inf)
 
     def at(share: Array) -> Point:
         def shorter(leaf: Array) -> Array:

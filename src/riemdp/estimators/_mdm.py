@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from .._isolation import isolation
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._names import names_of
 from ..domains._stream import Stream
@@ -38,9 +37,6 @@ from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed
-
-if TYPE_CHECKING:
-    pass
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
@@ -281,9 +277,8 @@ class PrivateMDM(
         if isinstance(given, Stream):
             clamped, outside = given.moved(frame.moving), np.zeros(given.n, dtype=bool)
         else:
-            points, flags, valid = frame.clamp_read(given)
-            clamped, outside = np.asarray(points), np.asarray(flags)
-            if np.any(outside) or not np.all(np.asarray(valid)):  # singular ones lie outside
+            clamped, outside = frame.clamp_flagged(given)
+            if np.any(outside):  # what is no point of the space is counted there
                 refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":
@@ -307,10 +302,7 @@ class PrivateMDM(
             moving.applied(r, cast(PointMechanism, m.inner), local)
             for m, r in zip(mechanisms, releases, strict=True)
         ]
-        there = frame.back_each([r.value for r in releases])
-        releases = [
-            dataclasses.replace(r, value=value) for r, value in zip(releases, there, strict=True)
-        ]
+        releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
         self.guarantee_ = whole
         self.ball_ = ball
         self._coordinates = None
@@ -376,8 +368,7 @@ class PrivateMDM(
                 continue
             shares = np.append(weights, lacking) / max(float(m), size)
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
-            with isolation():
-                points = np.asarray(np.concatenate([entries, filler]))
+            points = np.concatenate([entries, filler])
             values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
         classes = len(own)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
@@ -235,18 +235,25 @@ class AbstractManifold(ABC):
         ]
         return self._from_coordinates(p, xp.stack(along, axis=-1))
 
+    def _defect(self, x: Point) -> Float[Array, "*batch"]:
+        """By how much each array misses the equations of the space, relative to its size; infinite
+        or NaN for what is no point whatever the tolerance, as what is not finite.
+        """
+        return self._gap(x, self._project(x))
+
+    @final
     def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
-        return self._alike(x, self._project(x), atol)
+        return self._defect(x) <= atol  # False for NaN
 
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
-        return self._alike(v, self._to_tangent(p, v), atol)
+        return self._gap(v, self._to_tangent(p, v)) <= atol
 
-    def _alike(self, x: Array, y: Array, atol: float) -> Bool[Array, "*batch"]:
+    def _gap(self, x: Array, y: Array) -> Float[Array, "*batch"]:
         xp = namespace(x, y)
         x, y = xp.broadcast_arrays(x, y)
         size = xp.maximum(1.0, xp.max(xp.abs(x), axis=self._axes))
         error = xp.max(xp.abs(x - y), axis=self._axes)
-        return xp.isfinite(size) & (error <= atol * size)  # False for NaN
+        return error / size
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Point:
         """By `standard_normals` of a generator or key."""

@@ -75,11 +75,6 @@ def exp_slopes(values: Array) -> Array:
     return _exp_first(values[..., :, None], values[..., None, :], 0.0, 0.0)
 
 
-def log_quotients(values: Array) -> Array:
-    """log(x) / (x - 1) at these values, also near 1."""
-    return _log_first(values, 1.0, 0.0, 0.0)
-
-
 def _power_values(x: Array, c: Any, t: float) -> Array:
     return namespace(x).sqrt(x + c) if t == 0.5 else (x + c) ** t
 

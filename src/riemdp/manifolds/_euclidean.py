@@ -10,9 +10,10 @@ import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
+from .._trees import all_finite
 from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold, set_field
-from ._numerics import all_finite, safe_sqrt
+from ._numerics import safe_sqrt
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -115,11 +116,13 @@ class Euclidean(AbstractManifold):
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._over(p, g)
 
-    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        return all_finite(x, len(self.lengths))
+    def _defect(self, x: Array) -> Float[Array, "*batch"]:
+        xp = namespace(x)
+        return xp.where(all_finite(x, len(self._batch_shape(x))), 0.0, math.inf)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        return all_finite(self._over(p, v), len(self.lengths))
+        v = self._over(p, v)
+        return all_finite(v, len(self._batch_shape(v)))
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         return standard_normals(rng, shape + self.lengths)

@@ -156,8 +156,8 @@ class Grassmann(AbstractManifold):
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
 
-    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        return on.is_orthonormal(x, atol)
+    def _defect(self, x: Array) -> Float[Array, "*batch"]:
+        return on.defect(x)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return on.within(transpose(p) @ v, v, atol)

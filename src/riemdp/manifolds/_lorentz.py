@@ -10,10 +10,10 @@ import numpy as np
 
 from .._errors import integer
 from .._namespace import is_jax, namespace, with_derivative
+from .._trees import all_finite
 from ._arrays import standard_normals
 from ._base import AbstractManifold, set_field
 from ._numerics import (
-    all_finite,
     asinhc_sqrt,
     cosh_sqrt,
     dot,
@@ -164,15 +164,16 @@ class Lorentz(AbstractManifold):
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return _tangent(p, g[..., 1:] + dot(p, g)[..., None] * p[..., 1:])
 
-    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
+    def _defect(self, x: Array) -> Float[Array, "*batch"]:
         xp = namespace(x)
         off = xp.abs(x[..., 0] - xp.sqrt(1.0 + dot(x[..., 1:], x[..., 1:])))
-        return all_finite(x) & (off <= atol * xp.maximum(1.0, xp.abs(x[..., 0])))
+        return off / xp.maximum(1.0, xp.abs(x[..., 0]))
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         xp = namespace(p, v)
         off = xp.abs(v[..., 0] - dot(p[..., 1:], v[..., 1:]) / p[..., 0])
-        return all_finite(p) & all_finite(v) & (off <= atol * xp.maximum(1.0, safe_norm(v)))
+        finite = all_finite(p, p.ndim - 1) & all_finite(v, v.ndim - 1)
+        return finite & (off <= atol * xp.maximum(1.0, safe_norm(v)))
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         """exp at the origin of a standard normal tangent vector."""

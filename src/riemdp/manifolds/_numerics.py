@@ -163,9 +163,3 @@ def normalised(x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
     pole = xp.where(xp.arange(x.shape[-1]) == 0, 1.0, 0.0)
     scaled = xp.where(zero, pole, scaled)
     return scaled / xp.sqrt(xp.sum(scaled * scaled, axis=-1, keepdims=True))
-
-
-def all_finite(x: Float[Array, "*b n"], axes: int = 1) -> Array:
-    """Whether every entry over the trailing `axes` axes is finite."""
-    xp = namespace(x)
-    return xp.all(xp.isfinite(x), axis=tuple(range(-axes, 0)))

@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient, with_derivative
+from .._trees import all_finite
 from ._numerics import log_sinc_sqrt
 from ._spectral import sym, transpose
 
@@ -54,23 +55,20 @@ def frobenius(u: Array, v: Array) -> Array:
     return namespace(u, v).sum(u * v, axis=(-2, -1))
 
 
-def is_orthonormal(x: Array, atol: float | Array) -> Array:
-    """Whether X^T X = I up to atol; False for anything that is not finite."""
+def defect(x: Array) -> Array:
+    """The largest entry of X^T X - I; infinite or NaN for anything that is not finite."""
     xp = namespace(x)
     gram = transpose(x) @ x
-    error = xp.max(xp.abs(gram - np.eye(x.shape[-1])), axis=(-2, -1))
-    return xp.all(xp.isfinite(x), axis=(-2, -1)) & (error <= atol)
+    return xp.max(xp.abs(gram - np.eye(x.shape[-1])), axis=(-2, -1))
 
 
-def within(defect: Array, v: Array, atol: float | Array) -> Array:
-    """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything
-    that is not finite.
+def within(normal: Array, v: Array, atol: float | Array) -> Array:
+    """Whether the normal part of a tangent vector v vanishes up to atol (1 + |v|); False for
+    anything that is not finite.
     """
-    xp = namespace(defect, v)
+    xp = namespace(normal, v)
     scale = 1.0 + xp.max(xp.abs(v), axis=(-2, -1))
-    return xp.all(xp.isfinite(v), axis=(-2, -1)) & (
-        xp.max(xp.abs(defect), axis=(-2, -1)) <= atol * scale
-    )
+    return all_finite(v, v.ndim - 2) & (xp.max(xp.abs(normal), axis=(-2, -1)) <= atol * scale)
 
 
 def newton_orthonormalise(y: Array) -> Array:

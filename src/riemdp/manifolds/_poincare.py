@@ -10,10 +10,10 @@ import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
+from .._trees import all_finite
 from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold, set_field
 from ._numerics import (
-    all_finite,
     asinhc_sqrt,
     cosh_sqrt,
     dot,
@@ -175,12 +175,12 @@ class PoincareBall(AbstractManifold):
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return (_gap(p) ** 2 / 4.0)[..., None] * g
 
-    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        """Inside the open ball, whatever `atol`: the rim is infinitely far away."""
-        return all_finite(x) & (dot(x, x) < 1.0)
+    def _defect(self, x: Array) -> Float[Array, "*batch"]:
+        """None inside the open ball, and no tolerance outside: the rim is infinitely far away."""
+        return namespace(x).where(dot(x, x) < 1.0, 0.0, math.inf)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        return all_finite(p) & all_finite(v)
+        return all_finite(p, p.ndim - 1) & all_finite(v, v.ndim - 1)
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         """exp at the centre of a standard normal tangent vector."""

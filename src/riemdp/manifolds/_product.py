@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,16 +114,6 @@ class Product(AbstractManifold):
             total = total + term
         return total
 
-    def _all(self, operation: str, atol: float, *arguments: Point) -> Array:
-        answers = [
-            getattr(m, operation)(*entries, atol)
-            for m, *entries in zip(self.manifolds, *arguments, strict=True)
-        ]
-        together = answers[0]
-        for answer in answers[1:]:
-            together = together & answer
-        return together
-
     def _split(self, x: Array, lengths: list[int]) -> tuple[Array, ...]:
         """Cut the last axis of `x` into pieces of these lengths."""
         ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
@@ -160,8 +152,11 @@ class Product(AbstractManifold):
     def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
         return self._each("_egrad_to_rgrad", p, g)
 
-    def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
-        return self._all("_belongs", atol, x)
+    def _defect(self, x: Point) -> Float[Array, "*batch"]:
+        largest, *others = self._each("_defect", x)
+        for defect in others:
+            largest = namespace(largest, defect).maximum(largest, defect)
+        return largest
 
     def _repair(self, x: Point) -> Point:
         return self._each("_repair", x)
@@ -197,7 +192,8 @@ class Product(AbstractManifold):
         return math.hypot(*(m._resolution(c, radius) for m, c in parts))
 
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
-        return self._all("_is_tangent", atol, p, v)
+        parts = zip(self.manifolds, p, v, strict=True)
+        return functools.reduce(operator.and_, (m._is_tangent(a, b, atol) for m, a, b in parts))
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Point:
         each = split(rng, len(self.manifolds))

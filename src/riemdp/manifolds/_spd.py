@@ -12,6 +12,7 @@ import numpy as np
 from .. import _linalg as linalg
 from .._errors import integer
 from .._namespace import namespace
+from .._trees import all_finite
 from . import _spectral as sp
 from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold, set_field
@@ -161,9 +162,8 @@ class AbstractSPD(AbstractManifold):
         """The projected arithmetic mean."""
         return self._project(mean)
 
-    def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
-        xp = namespace(x)
-        finite = xp.all(xp.isfinite(x), axis=(-2, -1))
+    def _defect(self, x: Matrix) -> Float[Array, "*batch"]:
+        xp, finite = namespace(x), all_finite(x, x.ndim - 2)
         safe = xp.where(finite[..., None, None], x, self.origin)
         # The sign of an eigenvalue that is 0 up to rounding is an accident: no point either way.
         root = xp.sqrt(xp.abs(safe[..., np.arange(self.k), np.arange(self.k)]))
@@ -171,11 +171,14 @@ class AbstractSPD(AbstractManifold):
         scaled = sp.sym(safe / root[..., :, None] / root[..., None, :])
         least = RANK / 2 * self.k * EPS * np.eye(self.k)
         factor = linalg.cholesky(scaled - least)
-        return finite & _symmetric(safe, atol) & xp.all(xp.isfinite(factor), axis=(-2, -1))
+        positive = finite & all_finite(factor, factor.ndim - 2)
+        size = xp.where(positive, xp.max(xp.abs(safe), axis=(-2, -1)), 1.0)
+        return xp.where(positive, _asymmetry(safe) / size, math.inf)
 
     def _is_tangent(self, p: Matrix, v: Matrix, atol: float) -> Bool[Array, "*batch"]:
         xp = namespace(v)
-        fine = xp.all(xp.isfinite(v), axis=(-2, -1)) & _symmetric(v, atol)
+        fine = all_finite(v, v.ndim - 2)
+        fine = fine & (_asymmetry(v) <= atol * xp.max(xp.abs(v), axis=(-2, -1)))
         return xp.broadcast_to(fine, np.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Matrix:
@@ -186,7 +189,7 @@ class AbstractSPD(AbstractManifold):
         return sp.expm(sp.unpack(z, self.k) / math.sqrt(0.5 * (self.k + 1)))
 
 
-def _symmetric(x: Matrix, atol: float) -> Bool[Array, "*batch"]:
+def _asymmetry(x: Matrix) -> Float[Array, "*batch"]:
+    """The largest difference of an entry and the one across the diagonal."""
     xp = namespace(x)
-    size = xp.max(xp.abs(x), axis=(-2, -1))
-    return xp.max(xp.abs(x - xp.matrix_transpose(x)), axis=(-2, -1)) <= atol * size
+    return xp.max(xp.abs(x - xp.matrix_transpose(x)), axis=(-2, -1))

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
+from .._trees import all_finite
 from ._arrays import standard_normals
 from ._base import AbstractManifold, set_field
 from ._numerics import (
-    all_finite,
     atanc_sqrt,
     cos_sqrt,
     dot,
@@ -173,15 +173,14 @@ class Sphere(AbstractManifold):
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
 
-    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        xp = namespace(x)
-        return all_finite(x) & (xp.abs(safe_norm(x) - 1.0) <= atol)
+    def _defect(self, x: Array) -> Float[Array, "*batch"]:
+        return namespace(x).abs(safe_norm(x) - 1.0)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         xp = namespace(p, v)
         return (
-            all_finite(p)
-            & all_finite(v)
+            all_finite(p, p.ndim - 1)
+            & all_finite(v, v.ndim - 1)
             & (xp.abs(dot(p, v)) <= atol * xp.maximum(1.0, safe_norm(v)))
         )
 

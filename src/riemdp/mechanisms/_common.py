@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
 from .._isolation import isolated
-from .._trees import leaves, map_leaves
+from .._trees import all_finite, map_leaves
 from ..domains import Ball, Domain
-from ..domains._clamp import INSIDE, LOOSE, choose, clamp
+from ..domains._clamp import LOOSE, clamp
 from ..domains._ends import exp_everywhere, shortened
-from ..domains._radial import radially
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, gaussian_noise_multiplier
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 Floats = NDArray[np.float64]
-_Ball = tuple[Point, float, float]  # center, radius, fold
 
 CALIBRATIONS = ("analytic", "classical")
 ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
@@ -105,16 +103,16 @@ def gaussian_multiplier(budget: Budget, calibration: str) -> float:
 def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
     """A single private value of the right shape and finite. The message never shows what it was."""
     checked = _single(manifold, name, value)
-    if not all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in leaves(checked)):
-        raise _not_finite(name)
+    if not all_finite(checked):
+        raise InvalidArgument(
+            f"argument `{name}` has entries that are not finite; replace such records before"
+            " computing it (Ball.clamp does). Nothing was spent"
+        )
     return checked
 
 
-def admitted(
-    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, base: Point = None
-) -> Point:
-    """Validate one private point, move it into `domain` if given, and return it (or its log at
-    `base`).
+def admitted(manifold: AbstractManifold, name: str, value: Point, domain: Domain | None) -> Point:
+    """Validate one private point, and move it into `domain` if given.
 
     A value that satisfies the equations of the space loosely is carried onto it: formulas hold
     there, and a frame that is off by 1e-12 is not the subspace that it spans. Every value is, by
@@ -127,11 +125,14 @@ def admitted(
     Raises:
         InvalidArgument: Not one finite point of the manifold. The message never shows the value.
     """
-    checked = _single(manifold, name, value)
-    point, flags = _admit(manifold, checked, _ball(domain))
-    _check_flags(manifold, name, *np.asarray(flags).tolist())
-    point = point if domain is None else domain.clamp_point(point)
-    return point if base is None else manifold._log(base, point)
+    checked = one_value(manifold, name, value)
+    if not np.all(manifold._belongs(checked, LOOSE)):
+        raise InvalidArgument(
+            f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than"
+            " 1e-6). Nothing was spent"
+        )
+    point = manifold._repair(checked)
+    return point if domain is None else domain.fold_value(point)
 
 
 def admitted_coordinates(
@@ -140,24 +141,8 @@ def admitted_coordinates(
     """The same, as orthonormal coordinates of the log at a public base, of which `at` is
     `prepared`.
     """
-    checked = _single(manifold, name, value)
-    found = np.asarray(_admit_coordinates(manifold, checked, _ball(domain), at))
-    _check_flags(manifold, name, *found[-2:].tolist())
-    return found[:-2]
-
-
-def _ball(domain: Domain | None) -> _Ball | None:
-    return None if domain is None else (domain.center, domain.radius, domain.fold)
-
-
-def _check_flags(manifold: AbstractManifold, name: str, finite: float, belongs: float) -> None:
-    if not finite:
-        raise _not_finite(name)
-    if not belongs:
-        raise InvalidArgument(
-            f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than"
-            " 1e-6). Nothing was spent"
-        )
+    point = admitted(manifold, name, value, domain)
+    return np.asarray(manifold._log_coordinates_from(at, point))
 
 
 def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
@@ -169,42 +154,6 @@ def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
     return checked
 
 
-def _not_finite(name: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"argument `{name}` has entries that are not finite; replace such records before computing"
-        " it (Ball.clamp does). Nothing was spent"
-    )
-
-
-def _admit(
-    manifold: AbstractManifold, value: Point, ball: _Ball | None
-) -> tuple[Point, Bool[Array, "2"]]:
-    point = manifold._repair(value)
-    point = point if ball is None else _folded(manifold, *ball, point)
-    return point, _flags(value, manifold._belongs(value, LOOSE))
-
-
-def _admit_coordinates(
-    manifold: AbstractManifold, value: Point, ball: _Ball | None, at: Any
-) -> Array:
-    point = manifold._repair(value)
-    if ball is not None:
-        center, radius, _ = ball
-        point = clamp(manifold, center, radius, _folded(manifold, *ball, point))
-    y = manifold._log_coordinates_from(at, point)
-    return _with_flags(y, value, manifold._belongs(value, LOOSE))
-
-
-def _flags(value: Any, belongs: Bool[Array, "*batch"]) -> Bool[Array, "2"]:
-    """Whether the value is finite, and whether it belongs to the space."""
-    return np.array([_all_finite(value), np.all(belongs)])
-
-
-def _with_flags(y: Array, value: Any, belongs: Bool[Array, "*batch"]) -> Array:
-    """Coordinates and flags in one array: the host takes over one faster than two."""
-    return np.concatenate([y, _flags(value, belongs).astype(y.dtype)])
-
-
 def tangent_coordinates(
     manifold: AbstractManifold, name: str, value: Tangent, point: Point, at: Any
 ) -> tuple[Floats, bool]:
@@ -214,17 +163,9 @@ def tangent_coordinates(
     Raises:
         InvalidArgument: Not one finite array. The message never shows the value.
     """
-    checked = _single(manifold, name, value)
-    found = np.asarray(_coordinates(manifold, checked, point, at))
-    finite, tangent = found[-2:].tolist()
-    if not finite:
-        raise _not_finite(name)
-    return found[:-2], bool(tangent)
-
-
-def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: Any) -> Array:
-    y = manifold._to_coordinates_from(at, value)
-    return _with_flags(y, value, manifold._is_tangent(point, value, 1e-6))
+    checked = one_value(manifold, name, value)
+    y = np.asarray(manifold._to_coordinates_from(at, checked))
+    return y, bool(np.all(manifold._is_tangent(point, checked, 1e-6)))
 
 
 def prepared(manifold: AbstractManifold, base: Point) -> Any:
@@ -235,27 +176,6 @@ def prepared(manifold: AbstractManifold, base: Point) -> Any:
 def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
     """The tangent vector with these coordinates, where `at` is `prepared`."""
     return manifold._from_coordinates_from(at, y)
-
-
-def _folded(
-    manifold: AbstractManifold, center: Point, radius: float, fold: float, value: Point
-) -> Point:
-    """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
-    jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
-    what float64 could not move into the ball.
-    """
-    distance, at = radially(manifold, center, value)
-    left = np.where(np.isfinite(distance), np.maximum(fold - distance, 0.0), 0.0)
-    goal = INSIDE * np.minimum(radius, left)
-    kept = distance <= goal
-    share = np.where(kept, 0.0, goal / np.where(kept, 1.0, distance))
-    moved = at(share)
-    usable = np.isfinite(distance) & _all_finite(moved)
-    return choose(kept, value, choose(usable, moved, center))
-
-
-def _all_finite(value: Point) -> bool:
-    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(value))
 
 
 # -------------------------------------------------------------------- noisy tangent vectors

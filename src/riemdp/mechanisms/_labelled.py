@@ -34,7 +34,7 @@ from ._ball_search import run_short_search
 from ._budgeted import BudgetedMechanism, Floats
 from ._common import needs_log
 from ._private_ball import AdaptiveMechanism
-from ._search_people import SearchPeople, shortened_on_host
+from ._search_people import SearchPeople
 from ._search_plan import SearchPlan, plan_short_search
 from ._search_records import SearchRecords
 
@@ -117,10 +117,7 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
         found = run_short_search(self.plan, records)
         r = records.size(found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
-        if isinstance(records, SearchPeople):
-            z = shortened_on_host(query, records.rows) / r
-        else:
-            z = query.shorten(records.logs).points / r
+        z = query.shorten(records.logs).points / r
         ball = Ball(records.center, r)
         facts = self._facts(records, found) | {"ball": ball}
         return Found(ball, z, found.left, facts)

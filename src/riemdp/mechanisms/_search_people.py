@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import in_parts
-from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
@@ -18,9 +16,6 @@ from ..statistics._membership import Floats, Membership
 from ..statistics._tangent_mean import log_flagged
 from ._budgeted import BudgetedNoise
 from ._search_records import SearchRecords, log_scales, valid_flags
-
-if TYPE_CHECKING:
-    pass
 
 
 class SearchPeople(SearchRecords):
@@ -42,7 +37,7 @@ class SearchPeople(SearchRecords):
     ):
         super().__init__(domain, X, noise, source)
         self.members = members
-        self.rows: Floats = np.zeros((0, self.manifold.dim))
+        self.logs: Floats = np.zeros((0, self.manifold.dim))
 
     @property
     def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride] - computed there
@@ -66,8 +61,8 @@ class SearchPeople(SearchRecords):
     def take(self, center: Point) -> None:
         """Look from this centre from now on."""
         self.center = center
-        self.rows, self.has_log = logs_on_host(self.manifold, center, self.X)
-        self.distances = np.linalg.norm(self.rows, axis=1)
+        self.logs, self.has_log = log_flagged(self.manifold, center, self.X)
+        self.distances = np.linalg.norm(self.logs, axis=1)
 
     def within(self, radius: float) -> int:
         """How many people have at least half of their records within a radius of the plan."""
@@ -75,16 +70,5 @@ class SearchPeople(SearchRecords):
 
     def coordinates(self, query: TangentMean) -> Floats:
         """The value of a query about the centre, of one vector a person."""
-        own = self.members.means(shortened_on_host(query, self.rows))
-        return query.coordinates(query.shorten(np.asarray(own)))
-
-
-def logs_on_host(
-    manifold: AbstractManifold, center: Point, X: Point
-) -> tuple[Floats, NDArray[np.bool_]]:
-    return log_flagged(manifold, center, X)
-
-
-def shortened_on_host(query: TangentMean, rows: Floats) -> Floats:
-    """Each row shortened to the radius of the query."""
-    return query.shorten(rows).points
+        own = self.members.means(query.shorten(self.logs).points)
+        return query.coordinates(query.shorten(own))

@@ -9,7 +9,7 @@ for that.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from ._base import Drawn
 from ._budgeted import BudgetedMechanism, BudgetedNoise
 from ._private_ball import OfRecords
 from ._search_answers import outside_of
-
-if TYPE_CHECKING:
-    pass
 
 _LINE = Euclidean()
 _ORIGIN = np.zeros(())

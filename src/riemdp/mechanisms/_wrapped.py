@@ -117,7 +117,8 @@ class AbstractWrapped(AbstractTangentNoise):
 
     def _admit(self, value: Point) -> Any:
         if not self._on_grid:
-            return admitted(self.manifold, "value", value, self._domain, self.base)
+            point = admitted(self.manifold, "value", value, self._domain)
+            return self.manifold._log(self.base, point)
         return admitted_coordinates(self.manifold, "value", value, self._domain, self._at_base)
 
     @property

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from .._errors import invalid
 from ..domains._frame import BLOCK, summation_error
+from ..domains._stream import pairwise_sum
 from ..manifolds._base import AbstractManifold, Point
 from ..problems._problem import Batch, Problem
-from ..statistics._sums import pairwise
 from ._kernels import gradient_function
 from ._people import Grouped, each_record, unfolded
 
@@ -76,7 +76,7 @@ def clipped_sum(
         np.asarray(_block(manifold, gradient, point, center, clip, *_cut(records, start, size, n)))
         for start in range(0, n, size)
     ]
-    return pairwise(parts)
+    return pairwise_sum(np.stack(parts))
 
 
 def center_gradient(problem: Problem, point: Point) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..domains._frame import BLOCK
 from ..domains._labels import admit_people
-from ._sums import pairwise
+from ..domains._stream import pairwise_sum
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,8 @@ class Membership:
         sums = np.add.reduceat(ordered, starts, axis=0)
         for i in np.flatnonzero(self.counts > BLOCK):
             own = ordered[starts[i] : starts[i] + self.counts[i]]
-            sums[i] = pairwise([own[k : k + BLOCK].sum(axis=0) for k in range(0, len(own), BLOCK)])
+            blocks = [own[k : k + BLOCK].sum(axis=0) for k in range(0, len(own), BLOCK)]
+            sums[i] = pairwise_sum(np.stack(blocks))
         return sums / self.counts.reshape(-1, *[1] * (rows.ndim - 1))
 
     def majority(self, flags: NDArray[np.bool_]) -> int:
