@@ -113,6 +113,7 @@ def test_residuals_stay_below_the_resolution_that_is_claimed(radius):
         ):
             v = radius * u / np.linalg.norm(u, axis=1, keepdims=True)
             data = query.prepare(space.exp(origin, space.from_coordinates(origin, np.asarray(v))))
+            assert query.tolerance is not None
             found = mean_in(query.frame.local, look_at(space, data.points, None), query.tolerance)
             assert found.residual <= query.tolerance
 
