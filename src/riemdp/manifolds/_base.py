@@ -224,11 +224,9 @@ class AbstractManifold(ABC):
         xp = namespace(p, g)
         p, g = xp.broadcast_arrays(p, g)
         if is_jax(p):
-            import jax
+            from ._derivatives import gradient
 
-            zero = xp.zeros((*self._batch_shape(p), self.dim))
-            _, pull_back = jax.vjp(lambda c: self._from_coordinates(p, c), zero)
-            return self._from_coordinates(p, pull_back(g)[0])
+            return gradient(self, p, g)
         along = [
             xp.sum(self._from_coordinates(p, unit) * g, axis=self._axes)
             for unit in xp.eye(self.dim)
@@ -265,19 +263,9 @@ class AbstractManifold(ABC):
 
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         """By derivatives of `_exp`, which JAX takes, of whatever arrays."""
-        import jax.numpy as jnp
+        from ._derivatives import log_volume_density
 
-        core = "(" + ",".join(f"d{i}" for i in range(len(self.shape))) + ")"
-        at = jnp.vectorize(self._log_volume_at, signature=f"{core},{core}->()")
-        return at(jnp.asarray(p), jnp.asarray(v))
-
-    def _log_volume_at(self, p: Point, v: Tangent) -> Float[Array, ""]:
-        import jax
-        import jax.numpy as jnp
-
-        frame = self._from_coordinates(p, jnp.eye(self.dim))
-        moved = jax.vmap(lambda e: jax.jvp(lambda w: self._exp(p, w), (v,), (e,))[1])(frame)
-        return jnp.linalg.slogdet(self._to_coordinates(self._exp(p, v), moved))[1]
+        return log_volume_density(self, p, v)
 
     # ---------------------------------------------------------------- formulas with a default
     def _repair(self, x: Point) -> Point:
