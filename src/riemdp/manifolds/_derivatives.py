@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-if TYPE_CHECKING:
-    from ._base import AbstractManifold, Point, Tangent
 
-
-def gradient(manifold: AbstractManifold, p: Any, g: Any) -> Any:
+def gradient(manifold: Any, p: Any, g: Any) -> Any:
     """The Riemannian gradient: its coordinates are derivatives along the orthonormal frame."""
     zero = jnp.zeros((*manifold._batch_shape(p), manifold.dim))
     _, pull_back = jax.vjp(lambda c: manifold._from_coordinates(p, c), zero)
     return manifold._from_coordinates(p, pull_back(g)[0])
 
 
-def log_volume_density(manifold: AbstractManifold, p: Point, v: Tangent) -> Any:
+def log_volume_density(manifold: Any, p: Any, v: Any) -> Any:
     """log |det D exp_p(v)| of each pair."""
 
     def at(p: Any, v: Any) -> Any:
