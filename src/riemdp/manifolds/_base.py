@@ -224,7 +224,7 @@ class AbstractManifold(ABC):
         xp = namespace(p, g)
         p, g = xp.broadcast_arrays(p, g)
         if is_jax(p):
-            from ._derivatives import gradient
+            from ._derivatives_on_jax import gradient
 
             return gradient(self, p, g)
         along = [
@@ -263,7 +263,7 @@ class AbstractManifold(ABC):
 
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         """By derivatives of `_exp`, which JAX takes, of whatever arrays."""
-        from ._derivatives import log_volume_density
+        from ._derivatives_on_jax import log_volume_density
 
         return log_volume_density(self, p, v)
 
