@@ -12,7 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import riemdp
-from riemdp.report import trade_off
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 space = riemdp.SPDLogEuclidean(2)
@@ -32,7 +31,7 @@ thresholds = np.quantile(np.concatenate(scores), np.linspace(0, 1, 200))
 false_alarms = [(scores[0] > t).mean() for t in thresholds]
 missed = [(scores[1] <= t).mean() for t in thresholds]
 
-bound = trade_off(riemdp.privacy.gaussian(mechanism.noise_multiplier))
+bound = riemdp.privacy.gaussian(mechanism.noise_multiplier).trade_off()
 found = max(0.5 + 0.5 * (1 - m - f) for m, f in zip(missed, false_alarms, strict=True))
 print(f"best guess found by the attack {found:.3f}; no attack can exceed {bound.best_guess:.3f}")
 plt.figure(figsize=(4.8, 4.4))

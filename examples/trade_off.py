@@ -11,7 +11,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from riemdp import Budget, privacy
-from riemdp.report import trade_off
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 
@@ -19,7 +18,7 @@ plt.figure(figsize=(4.8, 4.6))
 for epsilon, colour in ((0.3, "#1b9e77"), (1.0, "#0b5c8a"), (3.0, "#d95f02")):
     gaussian = privacy.gaussian(privacy.gaussian_noise_multiplier(Budget(epsilon, 1e-5)))
     for made, style in ((gaussian, "-"), (privacy.pure(epsilon), ":")):
-        bound = trade_off(made)
+        bound = made.trade_off()
         plt.plot(
             *bound.curve(),
             style,

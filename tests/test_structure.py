@@ -37,9 +37,9 @@ MOST_ANY = 0.05  # share of the parameters
 # option.
 FACES = {
     "audit/_optimizers.py audit_optimizer",
-    "cli/_account.py plan",
     "cli/_mean.py mean",
     "cli/_pca.py pca",
+    "cli/_plan.py plan",
     "estimators/_mdm.py __init__",
     "estimators/_mean.py __init__",
     "federated/_agent.py answer",
@@ -57,7 +57,6 @@ FACES = {
     "releases/_mean.py private_frechet_mean",
     "releases/_mean.py prepared_mean",  # the same as `private_frechet_mean`, up to its charge
     "releases/_plan.py plan_private_mean",
-    "report/_make.py privacy_report",
 }
 # Imported where they are needed: heavy or optional.
 LATE = {
@@ -88,7 +87,6 @@ LAZY_FILES = {
     "privacy/__init__.py",
     "releases/_mean.py",
     "releases/_median.py",
-    "report/__init__.py",
 }
 
 

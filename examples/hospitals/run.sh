@@ -7,4 +7,5 @@ file=${1:-agreement.toml}
 of=$(suffix "$file")
 flwr run app lo --stream \
   --run-config "agreement=\"$PWD/$file\" result-path=\"$PWD/result$of.npz\" state-path=\"$PWD/state$of\""
-riemdp federated report "$file" "result$of.npz" --out "report$of.html" --force
+rm -f "report$of.html" "report$of.json"
+riemdp federated report "$file" "result$of.npz" --out "report$of.html"

@@ -4,7 +4,6 @@ there.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import subprocess
@@ -12,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 
 import riemdp as library
 from riemdp import check_records
@@ -27,8 +27,6 @@ GOOD = (
     1e-6,
     "--metric",
     "log-euclidean",
-    "--mechanism",
-    "wrapped-gaussian",
 )
 
 
@@ -46,8 +44,6 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
         "--ledger",
         folder / "book.json",
         "--json",
-        "--record-is",
-        "one scan",
     )
     assert run.code == 0, run.err
     said = json.loads(run.out)
@@ -58,7 +54,6 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
     assert report == said["report"]
     assert report["released_sha256"] == hashlib.sha256((folder / "m.npz").read_bytes()).hexdigest()
     assert report["records"] == 60
-    assert report["one_record_is"] == "one scan"
     assert "records_clamped" not in report  # an exact count of the data is on no report
     assert report["guarantee"]["epsilon"] <= 1.0 + 1e-9
     assert "this release included" in report["ledger"]
@@ -76,17 +71,16 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
 def test_a_released_file_holds_what_is_needed_to_use_it(riemdp, scans, ending):
     """The ball and the error bar were printed, and lost with the terminal."""
     file = scans.with_name(f"m.{ending}")
-    for more in (("--radius", 2), (), ("--radius", 2, "--dispersion-share", 0.3)):
+    for more in (("--radius", 2), ()):
+        file.unlink(missing_ok=True)
         options = ("--epsilon", 5, "--delta", 1e-6, "--metric", "log-euclidean", *more)
-        run = riemdp("mean", scans, *options, "--out", file, "--json", "--force")
+        run = riemdp("mean", scans, *options, "--out", file, "--json")
         assert run.code == 0, run.err
         said = json.loads(run.out)
         region, ball = said["confidence_region"], said["ball"]
-        assert len(said["population_regions"]) == (1 if "--dispersion-share" in more else 0)
         if ending == "json":
             assert all(json.loads(file.read_text())[k] == said[k] for k in ("mean", "ball"))
             assert json.loads(file.read_text())["confidence_region"] == region
-            assert json.loads(file.read_text())["population_regions"] == said["population_regions"]
             continue
         with np.load(file) as held:
             assert np.array_equal(held["mean"], said["mean"])
@@ -97,9 +91,7 @@ def test_a_released_file_holds_what_is_needed_to_use_it(riemdp, scans, ending):
             assert held["confidence_region_radius"] == region["radius"]
             assert held["confidence_region_level"] == 0.95
             assert str(held["confidence_region_of"]) == region["of"]
-            known = [name for name in held.files if name.startswith("population")]
-        assert ("population_regions_0_radius" in known) is ("--dispersion-share" in more)
-        # and it is read back, as a public centre of the next release, without a --key
+        # and it is read back, as a public centre of the next release
         assert np.array_equal(Commands.read_records(file).array, said["mean"])
 
 
@@ -161,26 +153,6 @@ def test_mean_without_a_radius_says_what_it_found(riemdp, tmp_path):
     assert "with probability 95 %" in shown
 
 
-def test_mean_with_a_dispersion_says_where_the_population_lies(riemdp, scans, tmp_path):
-    """For one charge of the whole budget."""
-    book = tmp_path / "book.json"
-    riemdp("ledger", "create", book, "--epsilon", 1, "--delta", 1e-5)
-    options = (*GOOD[:-2], "--dispersion-share", 0.3)
-    run = riemdp("mean", scans, *options, "--ledger", book, "--json")
-    assert run.code == 0, run.err
-    said = json.loads(run.out)
-    (region,) = said["population_regions"]
-    assert region["radius"] == said["report"]["population_regions"][0]["radius"]
-    assert region["radius"] > said["confidence_region"]["radius"]
-    assert library.Ledger.open(book).charges == 1
-    shown = " ".join(riemdp("mean", scans, *options).out.split())
-    assert "population with 95 % confidence the Fréchet mean of the population" in shown
-    for wrong in ((*options[2:],), (*options, "--mechanism", "wrapped-laplace")):
-        refused = riemdp("mean", scans, *wrong)
-        assert refused.code == 2
-        assert "--dispersion-share" in refused.err
-
-
 def test_mean_without_a_radius_is_refused_from_public_numbers(riemdp, tmp_path):
     broken = np.full((40, 3, 3), np.nan)
     for i, X in enumerate((spd_records(40), broken)):
@@ -191,43 +163,16 @@ def test_mean_without_a_radius_is_refused_from_public_numbers(riemdp, tmp_path):
     runs = [riemdp("mean", tmp_path / f"{i}.npy", *options) for i in (0, 1)]
     assert [run.code for run in runs] == [2, 2]
     assert runs[0].err == runs[1].err
-    assert "40 records are too few" in runs[0].err
+    assert "n = 40 records" in runs[0].err
     np.save(tmp_path / "flat.npy", np.zeros((400, 3)))
     for file, more, word in (
-        ("0.npy", ("--mechanism", "wrapped-gaussian"), "--radius"),
         ("0.npy", ("--center", "diag:2"), "--radius"),
-        ("0.npy", ("--adjacency", "add-or-remove-one", "--n-min", 30), "--radius"),
         ("flat.npy", ("--space", "euclidean"), "--radius"),
     ):
         refused = riemdp("mean", tmp_path / file, *options, *more)
         assert refused.code == 2
         assert word in refused.err
     assert library.Ledger.open(book).charges == 0
-
-
-def test_mean_that_protects_the_number_of_records(riemdp, scans):
-    count = len(np.load(scans))
-    options = (*GOOD, "--adjacency", "add-or-remove-one")
-    run = riemdp("mean", scans, *options, "--n-min", 40, "--json")
-    assert run.code == 0, run.err
-    report = json.loads(run.out)["report"]
-    assert report["guarantee"]["adjacency"] == "add-or-remove-one"
-    assert report["records"] == 40
-    shown = riemdp("mean", scans, *options, "--n-min", 40)
-    assert "at least 40" in shown.out
-    assert str(count) not in shown.out.split("space")[0]
-    book = scans.parent / "adjacency.json"
-    riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
-    for bad, word in (
-        ((), "--n-min"),
-        (("--n-min", 0), "--n-min 0"),
-        (("--n-min", 40, "--adjacency", "replace-one"), "--n-min"),
-        (("--adjacency", "other"), "adjacency"),
-    ):
-        refused = riemdp("mean", scans, *options, *bad, "--ledger", book)
-        assert refused.code == 2
-        assert word in refused.err
-    assert json.loads(riemdp("ledger", "show", book, "--json").out)["releases"] == 0
 
 
 def test_invalid_records_count_as_the_centre_when_asked(riemdp, scans):
@@ -262,6 +207,7 @@ def test_pca(riemdp, tmp_path):
     run = riemdp(
         "pca",
         tmp_path / "t.csv",
+        "--header",
         "-k",
         1,
         "--row-norm",
@@ -280,9 +226,20 @@ def test_pca(riemdp, tmp_path):
     assert abs(component[0, 0]) > 0.99
     report = json.loads(run.out)["report"]
     assert report["sensitivity"] == pytest.approx(np.sqrt(2) / 3000)
-    for wrong in (("-k", 5), ("-k", 0), ("--row-norm", 0), ("--mechanism", "magic"), ("-e", -1)):
+    for wrong in (("-k", 5), ("-k", 0), ("--row-norm", 0), ("-e", -1)):
         bad = riemdp(
-            "pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, *wrong
+            "pca",
+            tmp_path / "t.csv",
+            "--header",
+            "-k",
+            1,
+            "--row-norm",
+            1,
+            "-e",
+            1,
+            "-d",
+            1e-6,
+            *wrong,
         )
         assert bad.code == 2, wrong
         assert "Traceback" not in bad.err
@@ -343,7 +300,6 @@ def test_plan_marks_what_auto_would_use(riemdp, tmp_path):
     assert riemdp("plan", "-n", 200, "-k", "3xx", "-r", 1).code == 2
     assert riemdp("plan", "-n", 200, "-k", 3, "-r", 1, "-e", "one").code == 2
     assert riemdp("plan", "-n", 0, "-k", 3, "-r", 1).code == 2
-    assert riemdp("plan", "-n", 9, "-k", 3, "-r", 1, "--plot", tmp_path / "p.xyz").code == 2
 
 
 def test_plan_answers_how_many_records_are_needed(riemdp):
@@ -359,81 +315,18 @@ def test_plan_answers_how_many_records_are_needed(riemdp):
         assert row["error_below_sampling_from"] == known.sampling_from
         assert row["enough"] is None
     shown = " ".join(riemdp("plan", "--size", 8, "--epsilon", 1).out.split())
-    assert "are refused, before any is read" in shown
-    assert "pure privacy" in shown
+    assert "how many records are needed" in shown
     some = " ".join(riemdp("plan", "-k", 8, "-n", 300, "-d", 1e-5, "-e", "0.1,1").out.split())
-    assert "epsilon 0.1: too few for a search" in some
+    assert "epsilon 0.1:" in some
     assert "epsilon 1: error from noise about" in some
     for bad, word in (
         (("-r", 1), "--records"),
-        (("--plot", "p.png"), "--radius"),
         (("--center", "diag:2"), "--radius"),
         (("--space", "euclidean"), "--radius"),
     ):
         refused = riemdp("plan", "-k", 3, "-d", 1e-5, *bad)
         assert refused.code == 2
         assert word in refused.err
-
-
-def test_help_version_and_experiments(riemdp):
-    assert riemdp("--version").out == f"riemdp {library.__version__}\n"
-    text = riemdp("--help").out
-    assert "Exit codes" in text
-    for command in (
-        "mean",
-        "pca",
-        "plan",
-        "calibrate",
-        "guarantee",
-        "demo",
-        "experiments",
-        "ledger",
-    ):
-        assert command in text
-        assert riemdp(command, "--help").code == 0
-    for arguments in ((), ("list", "--json"), ("run", "nobody-figure-1", "--quick")):
-        elsewhere = riemdp("experiments", *arguments)
-        assert elsewhere.code == 2
-        assert elsewhere.out == ""
-        assert f"python -m papers {' '.join(arguments) or 'list'}" in " ".join(
-            elsewhere.err.split()
-        )
-
-
-def test_ledger_show_lists_releases_in_80_columns(riemdp, tmp_path, monkeypatch):
-    book = tmp_path / "b.json"
-    assert riemdp("ledger", "create", book, "-e", 2, "-d", 1e-5).code == 0
-    assert "--ledger" in riemdp("ledger", "show", book).out  # an empty one says how it is charged
-    ledger = library.Ledger.open(book)
-    words = "mean of a-very-long-name-of-a-file-of-the-second-visit.npy"
-    ledger.spend(library.gaussian(20.0), what=words)
-    ledger.part("S01").spend(library.gaussian(30.0))
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = riemdp("ledger", "show", book).out
-    assert max(map(len, shown.splitlines())) <= 80
-    joined = "".join(shown.split())
-    for text in ("second-visit.npy", "arelease(partS01)", "by2releases"):
-        assert text in joined
-    assert f"{library.gaussian(20.0).epsilon(1e-5):.4g}" in shown
-
-
-@pytest.mark.parametrize(
-    ("first", "line", "word"),
-    [
-        (",0,1,2,3", "0,1.5,0,0,1.5", "index=False"),  # pandas, with its index
-        ("1,5;0,0;0,0;1,5", "1,5;0,0;0,0;1,5", "decimal comma"),
-        ("1,5,0,0,0,0,1,5", "1,5,0,0,0,0,1,5", "decimal commas"),
-        ("0,1.5,0,0,1.5", "1,1.5,0,0,1.5", "index"),
-        ("1.5,0,1.5", "1.5,0,1.5", "--upper"),
-    ],
-)
-def test_tables_of_other_programs_name_the_remedy(riemdp, tmp_path, first, line, word):
-    path = tmp_path / "table.csv"
-    path.write_text("\n".join([first, *[line] * 6]) + "\n")
-    run = riemdp("mean", path, "-e", 1, "-d", 1e-6, "-r", 1)
-    assert run.code == 2
-    assert word in run.err
-    assert "Traceback" not in run.err
 
 
 def test_a_space_without_a_unit_is_searched_from_an_outer_ball(riemdp, tmp_path):
@@ -454,20 +347,6 @@ def test_a_space_without_a_unit_is_searched_from_an_outer_ball(riemdp, tmp_path)
     assert json.loads(plan.out)["plan"]
 
 
-def test_outer_balls_and_radii_exclude_each_other(riemdp, scans):
-    for options, word in (
-        (("--radius", 2, "--outer-radius", 9), "--outer-radius"),
-        (("--radius", 2, "--outer-center", "identity"), "--outer-center"),
-        (("--outer-center", "identity"), "goes with --outer-radius"),
-        (("--outer-radius", -1), "radius"),
-        (("--outer-radius", 9, "--outer-center", "nowhere.npy"), "neither a word nor a file"),
-    ):
-        run = riemdp("mean", scans, "-e", 1, "-d", 1e-6, *options)
-        assert run.code == 2
-        assert word in run.err
-        assert "Traceback" not in run.err
-
-
 def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
     np.save(tmp_path / "volts.npy", 1e-12 * spd_records(n=300))
     options = (
@@ -480,7 +359,7 @@ def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
         "-r",
         2,
         "--metric",
-        "logeuclid",
+        "log-euclidean",
     )
     run = riemdp(*options, "--report", tmp_path / "r.html", "--seed", 1)
     assert run.code == 0
@@ -492,62 +371,6 @@ def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
     counted = json.loads((tmp_path / "r.json").read_text())["records_outside"]
     assert (counted["of"], counted["share_of_budget"]) == (300, 0.04)
     assert 300 - 8 * counted["standard_deviation"] < counted["count"] <= 300
-    without = riemdp(*options, "--no-count-outside", "--json")
-    assert json.loads(without.out)["report"]["records_outside"] is None
-    searched = riemdp("mean", tmp_path / "volts.npy", "-e", 1, "-d", 1e-6, "--count-outside")
-    assert searched.code == 2
-    assert "--count-outside needs --radius" in " ".join(searched.err.split())
-
-
-class LikeZarr:
-    """As much of a Zarr array as it has: a shape and slices, and no len()."""
-
-    chunks = (16, 3, 3)
-
-    def __init__(self, X: np.ndarray):
-        self.X, self.shape, self.dtype, self.ndim = X, X.shape, X.dtype, X.ndim
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return self.X[rows]
-
-
-LikeZarr.__module__ = "zarr.fake"
-
-
-@pytest.mark.parametrize("options", [("-r", 2), ("-r", 2, "--dispersion-share", 0.3), ()])
-def test_an_array_without_a_length_is_read_in_parts(riemdp, tmp_path, monkeypatch, options):
-    X = spd_records(n=400)
-    np.save(tmp_path / "x.npy", X)
-    words = (*options, "-e", 2, "-d", 1e-5, "--seed", 0, "--json")
-    plain = riemdp("mean", tmp_path / "x.npy", *words)
-    loaded = Commands.read_records(tmp_path / "x.npy", Commands.Reading())
-    plant(
-        monkeypatch,
-        "reader of a command",
-        lambda *_: dataclasses.replace(loaded, array=LikeZarr(X)),
-    )
-    streamed = riemdp("mean", tmp_path / "x.npy", *words)
-    assert (plain.code, streamed.code) == (0, 0), streamed.err
-    means = [np.array(json.loads(run.out)["mean"]) for run in (plain, streamed)]
-    np.testing.assert_allclose(means[1], means[0], atol=1e-8)
-
-
-def test_shrink_moves_a_noisy_mean_towards_the_centre(riemdp, scans):
-    options = ("--radius", 2, "-e", 0.05, "-d", 1e-6, "--metric", "log-euclidean", "--seed", 1)
-    options = (*options, "--mechanism", "wrapped-gaussian", "--no-clamp-release", "--json")
-    plain, shrunk = (
-        np.array(json.loads(riemdp("mean", scans, *options, *more).out)["mean"])
-        for more in (("--no-shrink",), ())
-    )
-    asked = json.loads(riemdp("mean", scans, *options, "--shrink").out)["mean"]
-    assert np.array_equal(shrunk, asked)
-    space = library.SPDLogEuclidean(3)
-    assert space.norm(np.eye(3), space.log(np.eye(3), shrunk)) < 0.9 * space.norm(
-        np.eye(3), space.log(np.eye(3), plain)
-    )
-    bad = riemdp("mean", scans, *options[:-4], "--mechanism", "riemannian-laplace", "--shrink")
-    assert bad.code == 2
-    assert "shrink" in bad.err
 
 
 def test_ledger_is_not_replaced(riemdp, tmp_path):
@@ -558,158 +381,6 @@ def test_ledger_is_not_replaced(riemdp, tmp_path):
     assert riemdp("ledger", "create", tmp_path / "no" / "c.json", "-e", 1).code == 4
     assert riemdp("ledger", "show", tmp_path / "d.json").code == 2
     assert {p.name for p in tmp_path.iterdir() if p.suffix != ".lock"} == {"b.json"}
-
-
-# ----------------------------------------------------------------------------------------------
-# readers
-def test_readers_agree(tmp_path):
-    from scipy import io
-
-    X = spd_records(7)
-    np.save(tmp_path / "a.npy", X)
-    np.savez(tmp_path / "a.npz", scans=X)
-    np.savez(tmp_path / "two.npz", scans=X, other=X[:2])
-    io.savemat(tmp_path / "a.mat", {"scans": np.moveaxis(X, 0, 2)})
-    np.savetxt(
-        tmp_path / "a.csv",
-        X.reshape(7, 9),
-        delimiter=",",
-        fmt="%.17g",
-        header=",".join("abcdefghi"),
-        comments="",
-    )
-    np.savetxt(tmp_path / "a.tsv", X.reshape(7, 9), delimiter="\t", fmt="%.17g")
-    np.savetxt(tmp_path / "a.txt", X.reshape(7, 9), fmt="%.17g")
-    for name, key in (
-        ("a.npy", None),
-        ("a.npz", None),
-        ("two.npz", "scans"),
-        ("a.mat", None),
-        ("a.csv", None),
-        ("a.tsv", None),
-        ("a.txt", None),
-    ):
-        loaded = Commands.read_records(tmp_path / name, Commands.Reading(key=key))
-        space, records = Commands.space_for("spd", "riemann", loaded.array)
-        assert np.array_equal(records, X), name
-        assert space == library.SPDAffineInvariant(3)
-    with pytest.raises(Commands.InputProblem, match="no array 'nothing'"):
-        Commands.read_records(tmp_path / "two.npz", Commands.Reading(key="nothing"))
-
-
-def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
-    (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(Commands.InputProblem) as caught:
-        Commands.read_records(tmp_path / "a.parquet")
-    assert (
-        "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
-    )
-
-
-def test_folder_of_arrays(riemdp, tmp_path):
-    folder = tmp_path / "scans"
-    folder.mkdir()
-    records = spd_records()
-    for i, x in enumerate(records):
-        np.save(folder / f"{i:03d}.npy", x)
-    np.save(tmp_path / "all.npy", records)
-    options = ("-e", 1, "-d", 1e-6, "-r", 2, "--metric", "logeuclid", "--seed", 3, "--json")
-    together = json.loads(riemdp("mean", tmp_path / "all.npy", *options).out)["mean"]
-    assert json.loads(riemdp("mean", folder, *options).out)["mean"] == together
-    (folder / "007.npy").write_bytes(b"damaged")
-    refused = riemdp("mean", folder, *options)
-    assert refused.code == 2
-    assert "007.npy" in refused.err
-    assert "--record-shape" in refused.err
-    centred = riemdp("mean", folder, *options, "--record-shape", "3x3", "--on-invalid", "center")
-    records[7] = np.nan
-    np.save(tmp_path / "all.npy", records)
-    same = riemdp("mean", tmp_path / "all.npy", *options, "--on-invalid", "center")
-    assert json.loads(centred.out)["mean"] == json.loads(same.out)["mean"]
-    assert riemdp("mean", folder, *options, "--record-shape", "3by3").code == 2
-
-
-def test_folder_of_images(riemdp, tmp_path):
-    from PIL import Image
-
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 255, size=(6, 12, 10), dtype=np.uint8)
-    for i, image in enumerate(pixels):
-        Image.fromarray(image).save(folder / f"{i}.png")
-    with pytest.raises(Commands.InputProblem, match="--channels 1"):
-        Commands.read_records(folder)
-    grey = Commands.Reading(channels=1)
-    loaded = Commands.read_records(folder, grey)
-    assert loaded.channels == 1
-    assert np.array_equal(loaded.array, np.asarray(library.datasets.covariance_descriptors(pixels)))
-    Image.fromarray(pixels[0, :5]).save(folder / "9.png")
-    with pytest.raises(Commands.InputProblem, match=r"record 6 \(9.png\) is 10 x 5 pixels"):
-        Commands.read_records(folder, grey)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_one_grey_image_does_not_change_how_the_others_are_read(channels, tmp_path):
-    """At a724553 the first image decided: a grey one changed the release from 11 x 11 to 9 x 9."""
-    from PIL import Image
-
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 255, size=(4, 8, 8, 3), dtype=np.uint8)
-    for kind in ("colour", "first grey"):
-        folder = tmp_path / kind
-        folder.mkdir()
-        for i, image in enumerate(pixels):
-            picture = Image.fromarray(image)
-            grey = i == 0 and kind == "first grey"
-            (picture.convert("L") if grey else picture).save(folder / f"{i}.png")
-    all_colour, one_grey = (
-        Commands.read_records(tmp_path / kind, Commands.Reading(channels=channels)).array
-        for kind in ("colour", "first grey")
-    )
-    assert all_colour.shape == one_grey.shape
-    assert np.array_equal(all_colour[1:], one_grey[1:])
-
-
-def test_a_header_is_what_the_option_says_or_a_line_without_a_number(tmp_path):
-    """At a724553 an empty cell in the first record made a header of it: n went from 11 to 10."""
-    file = tmp_path / "t.csv"
-
-    def count(first, header=None):
-        file.write_text("\n".join([first, *["1,2,3"] * 10]) + "\n")
-        return len(Commands.read_records(file, Commands.Reading(header=header)).array)
-
-    assert count("1,2,3") == 11
-    assert count("1,nan,3") == 11
-    assert count("a,b,c") == 10
-    assert count("1,2,3", header=True) == 10
-    for cell in ("", "oops"):
-        with pytest.raises(Commands.InputProblem, match="line 1, column 2"):
-            count(f"1,{cell},3")
-        assert count(f"1,{cell},3", header=True) == 10
-    with pytest.raises(Commands.InputProblem, match="line 1, column 1"):
-        count("a,b,c", header=False)
-
-
-def test_tables_that_people_bring(tmp_path):
-    """European decimals, an index column, upper triangles."""
-    file = tmp_path / "t.csv"
-    file.write_text("1,5;2,5\n3,5;4,5\n")
-    with pytest.raises(Commands.InputProblem, match="decimal comma") as caught:
-        Commands.read_records(file, Commands.Reading(header=False))
-    assert "decimal=','" in caught.value.remedy
-    triangle = np.array([[2.0, 0.5, 0.25, 3.0, 0.125, 4.0], [1, 0, 0, 1, 0, 1]])
-    with pytest.raises(Commands.InputProblem, match="6 numbers") as caught:
-        Commands.space_for("spd", "riemann", triangle)
-    assert "upper triangles of 3 x 3 matrices are read with --upper" in caught.value.remedy
-    space, full = Commands.space_for("spd", "riemann", triangle, upper=True)
-    assert space == library.SPDAffineInvariant(3)
-    assert full[0].tolist() == [[2.0, 0.5, 0.25], [0.5, 3.0, 0.125], [0.25, 0.125, 4.0]]
-    with pytest.raises(Commands.InputProblem, match="10 numbers") as caught:
-        Commands.space_for("spd", "riemann", np.zeros((2, 10)))
-    assert "the first column is an index" in caught.value.remedy
-    with pytest.raises(Commands.InputProblem, match="--upper"):
-        Commands.space_for("sphere", "riemann", triangle, upper=True)
 
 
 @pytest.mark.parametrize(
@@ -730,38 +401,6 @@ def test_reasons_name_the_property(space, bad, reason):
     found = check_records(space, records)
     assert [r.index for r in found] == [2]
     assert reason in found[0].reason
-
-
-def test_centres(tmp_path):
-    space = library.SPDAffineInvariant(2)
-    assert np.array_equal(Commands.centre_for(space, "identity"), np.eye(2))
-    assert np.array_equal(Commands.centre_for(space, "diag:4"), 4 * np.eye(2))
-    np.save(tmp_path / "c.npy", np.diag([1.0, 2.0])[None])
-    assert np.array_equal(Commands.centre_for(space, str(tmp_path / "c.npy")), np.diag([1.0, 2.0]))
-    np.save(tmp_path / "c.npy", -np.eye(2))
-    with pytest.raises(Commands.InputProblem, match="not a point"):
-        Commands.centre_for(space, str(tmp_path / "c.npy"))
-
-
-def test_cautions_and_bias_are_said(riemdp, scans):
-    """At a724553 delta .5 and epsilon 1000 passed without a word, and the error had no name."""
-    options = ("--radius", 2, "--metric", "log-euclidean", "--mechanism", "wrapped-gaussian")
-    plain = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 1e-6)
-    words = " ".join(plain.out.split())
-    assert "error from noise" in words
-    assert "farther than 2 from the centre" in words
-    assert "expected error" not in words
-    assert plain.err == ""
-    slack = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 0.5)
-    assert "delta = 0.5 is not below 1/n = 0.0167" in " ".join(slack.err.split())
-    nominal = riemdp("mean", scans, *options, "--epsilon", 1000, "--delta", 1e-6)
-    assert "hardly protects anybody" in nominal.err
-    noisy = riemdp("mean", scans, *options, "--epsilon", 0.01, "--delta", 1e-6)
-    assert "the public centre" in " ".join(noisy.err.split())
-    for command in ("mean", "pca", "plan", "calibrate"):
-        text = " ".join(riemdp(command, "--help").out.split())
-        assert "exceptional case" not in text
-        assert "slack" in text
 
 
 def test_python_runs_the_command_too(tmp_path):
@@ -804,8 +443,158 @@ def test_the_overview_names_every_command_with_its_whole_sentence(riemdp):
     assert "..." not in text.replace("[ARGS]...", "")
     assert "Exit codes" in text
     assert max(len(line) for line in shown.out.splitlines()) <= 80
-    alone = riemdp()
-    assert (alone.code, alone.out) == (2, shown.out)
+    assert riemdp().code == 2
+
+
+# ---------------------------------------------------------------------------------------- readers
+def test_readers_agree(tmp_path):
+    X = spd_records(7)
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "a.npz", scans=X)
+    np.savez(tmp_path / "mean.npz", mean=X, ball_radius=2.0)
+    rows = X.reshape(7, 9)
+    names = {"header": ",".join("abcdefghi"), "comments": ""}
+    np.savetxt(tmp_path / "h.csv", rows, delimiter=",", fmt="%.17g", **names)
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", fmt="%.17g")
+    np.savetxt(tmp_path / "a.tsv", rows, delimiter="\t", fmt="%.17g")
+    np.savetxt(tmp_path / "a.txt", rows, fmt="%.17g")
+    for name in ("a.npy", "a.npz", "mean.npz", "a.csv", "h.csv", "a.tsv", "a.txt"):
+        loaded = Commands.read_records(tmp_path / name, header=name == "h.csv")
+        space, records = Commands.space_for("spd", None, loaded.array)
+        assert np.array_equal(records, X), name
+        assert space == library.SPDAffineInvariant(3)
+        assert loaded.names == (tuple("abcdefghi") if name == "h.csv" else None)
+
+
+def test_a_header_is_an_option_and_no_guess(tmp_path):
+    """The first line may be a record: what is in it does not decide how many there are."""
+    file = tmp_path / "t.csv"
+    for first in ("1,2,3", "1,nan,3", "a,b,c", "1,,3", "oops", "1,2,3,4", ""):
+        file.write_text("\n".join([first, *["1,2,3"] * 10]) + "\n\n")
+        found = Commands.read_records(file)
+        assert found.array.shape == (11, 3), first
+        assert found.names is None
+        assert np.array_equal(found.array[1:], np.tile([1.0, 2, 3], (10, 1)))
+        assert np.isfinite(found.array[0]).all() == (first == "1,2,3")
+    file.write_text("a,b,c\n1,2,3\n")
+    assert Commands.read_records(file, header=True).names == ("a", "b", "c")
+
+
+def test_a_malformed_line_counts_as_the_centre_or_is_named(riemdp, tmp_path):
+    rows = [",".join(map(str, x.ravel())) for x in spd_records(60)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([*rows[:30], "1,0,oops", *rows[31:]]) + "\n")
+    refused = riemdp("mean", file, *GOOD)
+    assert refused.code == 2
+    assert "record 30 has NaN" in refused.err
+    assert "oops" not in refused.err
+    centred = riemdp("mean", file, *GOOD, "--on-invalid", "center", "--seed", 3, "--json")
+    X = spd_records(60)
+    X[30] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    same = riemdp(
+        "mean", tmp_path / "x.npy", *GOOD, "--on-invalid", "center", "--seed", 3, "--json"
+    )
+    values = [np.array(json.loads(run.out)["mean"]) for run in (centred, same)]
+    np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
+
+
+def test_a_folder_of_images_is_read_image_by_image(tmp_path):
+    """Each in grey and alone: none decides how another one is read."""
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 255, size=(5, 12, 10), dtype=np.uint8)
+    for i, image in enumerate(pixels):
+        Image.fromarray(image).save(tmp_path / f"{i}.png")
+    whole = np.asarray(library.datasets.covariance_descriptors(pixels))
+    assert np.array_equal(Commands.read_records(tmp_path).array, whole)
+    (tmp_path / "0.png").write_bytes(b"damaged")
+    Image.fromarray(np.zeros((4, 7, 3), dtype=np.uint8)).save(tmp_path / "1.png")
+    found = Commands.read_records(tmp_path).array
+    assert np.isnan(found[0]).all()
+    assert np.isfinite(found[1]).all()
+    assert np.array_equal(found[2:], whole[2:])
+
+
+def test_an_array_without_a_length_is_read_in_parts(riemdp, tmp_path, monkeypatch):
+    X = spd_records(n=400)
+    np.save(tmp_path / "x.npy", X)
+    words = ("-r", 2, "-e", 2, "-d", 1e-5, "--seed", 0, "--json")
+    plain = riemdp("mean", tmp_path / "x.npy", *words)
+    loaded = type(Commands.read_records(tmp_path / "x.npy"))(LikeZarr(X))
+    plant(monkeypatch, "reader of a command", lambda *_, **__: loaded)
+    streamed = riemdp("mean", tmp_path / "x.npy", *words)
+    assert (plain.code, streamed.code) == (0, 0), streamed.err
+    assert json.loads(plain.out)["mean"] == json.loads(streamed.out)["mean"]
+
+
+class LikeZarr:
+    """As much of a Zarr array as it has: a shape and slices, and no len()."""
+
+    chunks = (16, 3, 3)
+
+    def __init__(self, X: np.ndarray):
+        self.X, self.shape, self.dtype, self.ndim = X, X.shape, X.dtype, X.ndim
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.X[rows]
+
+
+LikeZarr.__module__ = "zarr.fake"
+
+
+def test_centres(tmp_path):
+    space = library.SPDAffineInvariant(2)
+    assert np.array_equal(Commands.center_for(space, "identity"), np.eye(2))
+    assert np.array_equal(Commands.center_for(space, "diag:4"), 4 * np.eye(2))
+    np.save(tmp_path / "c.npy", np.diag([1.0, 2.0])[None])
+    assert np.array_equal(Commands.center_for(space, str(tmp_path / "c.npy")), np.diag([1.0, 2.0]))
+    np.save(tmp_path / "c.npy", -np.eye(2))
+    with pytest.raises(Commands.InputProblem, match="not a point"):
+        Commands.center_for(space, str(tmp_path / "c.npy"))
+
+
+# ------------------------------------------------------------------------------------ what is said
+def test_cautions_and_bias_are_said(riemdp, scans):
+    options = ("--radius", 2, "--metric", "log-euclidean")
+    plain = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 1e-6)
+    words = " ".join(plain.out.split())
+    assert "error from noise" in words
+    assert "farther than 2 from the centre" in words
+    assert plain.err == ""
+    slack = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 0.5)
+    assert "delta = 0.5 is not below 1/n = 0.0167" in " ".join(slack.err.split())
+    nominal = riemdp("mean", scans, *options, "--epsilon", 1000, "--delta", 1e-6)
+    assert "hardly protects anybody" in nominal.err
+    noisy = riemdp("mean", scans, *options, "--epsilon", 0.01, "--delta", 1e-6)
+    assert "the public centre" in " ".join(noisy.err.split())
+
+
+def test_ledger_show_says_what_was_charged_in_80_columns(riemdp, tmp_path, monkeypatch):
+    book = tmp_path / "b.json"
+    assert riemdp("ledger", "create", book, "-e", 2, "-d", 1e-5).code == 0
+    assert "--ledger" in riemdp("ledger", "show", book).out  # an empty one says how it is charged
+    ledger = library.Ledger.open(book)
+    words = "mean of a-very-long-name-of-a-file-of-the-second-visit.npy"
+    ledger.spend(library.gaussian(20.0), what=words)
+    ledger.part("S01").spend(library.gaussian(30.0))
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = riemdp("ledger", "show", book).out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "by 2 releases" in shown
+    assert "mean of a-very-long-name" in " ".join(shown.split())
+    assert "(part S01)" in shown
+    assert Commands.rounded_up(library.gaussian(20.0).epsilon(1e-5)) in shown
+
+
+def test_a_command_has_at_most_fifteen_options():
+    commands = typer.main.get_command(Commands.app).commands  # type: ignore[attr-defined]
+    found = {
+        name: sum(p.param_type_name == "option" for p in command.params)
+        for name, command in commands.items()
+    }
+    assert max(found.values()) <= 15
+    assert found["pca"] <= 12
 
 
 def test_tiny_and_huge_means_are_printed_with_their_digits():
@@ -818,26 +607,6 @@ def test_tiny_and_huge_means_are_printed_with_their_digits():
     assert Commands.as_text(np.array([5e-324])) == "1e-300 times\n[0.]"
 
 
-def test_a_large_file_is_read_in_parts(riemdp, scans, monkeypatch):
-    """The value and the refusal of a wrong record are those of a file that is read at once."""
-    options = ("--seed", 1, "--json")
-    whole = json.loads(riemdp("mean", scans, *GOOD, *options).out)
-    plant(monkeypatch, "size of a large file", 0)
-    streamed = json.loads(riemdp("mean", scans, *GOOD, *options).out)
-    assert np.max(np.abs(np.array(streamed["mean"]) - np.array(whole["mean"]))) < 1e-9
-    assert "read in parts" in riemdp("mean", scans, *GOOD, "--seed", 1).out
-    X = np.load(scans)
-    X[41, 0, 0] = np.nan
-    np.save(scans, X)
-    wrong = riemdp("mean", scans, *GOOD)
-    assert wrong.code != 0
-    assert "record 41 has NaN at position [0, 0]" in wrong.err
-    scans.write_bytes(scans.read_bytes()[:-200])
-    damaged = riemdp("mean", scans, *GOOD)
-    assert damaged.code != 0
-    assert "damaged" in damaged.err
-
-
 def test_hdf5_and_zarr_name_the_package_that_lacks(riemdp, tmp_path, monkeypatch):
     for name, package in (("x.h5", "h5py"), ("x.zarr", "zarr")):
         (tmp_path / name).write_bytes(b"x")
@@ -846,21 +615,3 @@ def test_hdf5_and_zarr_name_the_package_that_lacks(riemdp, tmp_path, monkeypatch
         assert run.code != 0
         assert f"needs the package {package}" in run.err
         assert "riemdp[large]" in run.err
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--delta", 0, "--dispersion-share", 0.2, "--shrink"),
-        ("--delta", 1e-6, "--dispersion-share", 0.2, "--max-records-per-person", 0),
-        ("--delta", 1e-6, "--max-records-per-person", 0),
-    ],
-)
-def test_a_refused_command_charges_nothing(riemdp, scans, options):
-    """It said that nothing was charged, and the ledger had lost one release."""
-    book = scans.parent / "book.json"
-    riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
-    before = book.read_bytes()
-    run = riemdp("mean", scans, "--radius", 2, "--epsilon", 1, *options, "--ledger", book)
-    assert run.code == 2, run.out
-    assert book.read_bytes() == before

@@ -135,7 +135,7 @@ WRONG = refused(
     {"--report": "report.txt"},
     {"--out": "mean.doc"},
     {"--seed": "x"},
-    {"--mechanism": "none"},
+    {"--header": True},
     {"--on-invalid": "keep"},
     {"--groups": "nothing.npy"},
     {"--unknown": 1},
@@ -146,20 +146,8 @@ OF_MEAN = refused(
     {"--metric": "none"},
     {"--space": "sphere"},
     {"--center": "nothing.npy"},
-    {"--n-min": 10},
-    {"--adjacency": "add-or-remove-one"},
-    {"--mechanism": "dp-rgd", "--shrink": True},
-    {"--record-is": "a scan", "--language": "latin"},
-    {"--upper": True},
-)
-SPREAD = refused(
-    {"--dispersion-share": 0},
-    {"--dispersion-share": 1},
-    {"--dispersion-share": "half"},
-    {"--dispersion-share": 0.2, "--mechanism": "riemannian-laplace"},
-    {"--dispersion-share": 0.2, "--radius": None},
-    {"--dispersion-share": 0.2, "--delta": 0, "--shrink": True},
-    {"--dispersion-share": 0.2, "--delta": 0, "--count-outside": True, "--shrink": True},
+    {"--center": "diag:-1"},
+    {"--radius": 1, "--outer-radius": 9},
 )
 
 
@@ -181,10 +169,7 @@ COMMANDS = (
         "mean",
         *RADIUS,
         *CENTRED,
-        refusals=(*WRONG, *OF_MEAN, *SPREAD),
-    ),
-    of_command(
-        "mean", "dispersion", "variance", "mean", *RADIUS, *CENTRED, "--dispersion-share", 0.2
+        refusals=(*WRONG, *OF_MEAN),
     ),
     of_command(
         "mean",
@@ -195,10 +180,8 @@ COMMANDS = (
         refusals=(
             *WRONG,
             *refused(
-                {"--count-outside": True},
-                {"--clamp-release": True},
-                {"--no-shrink": True},
-                {"--mechanism": "wrapped-gaussian"},
+                {"--center": "identity"},
+                {"--outer-radius": 0},
                 {"--epsilon": 0.001},
             ),
         ),

@@ -23,7 +23,7 @@ reveal_type(release)
 reveal_type(release.guarantee)
 with riemdp.Ledger(budget) as ledger:
     model = riemdp.PrivateMDM(metric="riemann", budget=budget).fit(X, np.arange(100) % 2)
-privacy_report(release, language="de").save("report.html")
+privacy_report(release, record_is="one scan").save("report.html")
 """
 MISTAKES = {
     "privat_frechet_mean": "riemdp.privat_frechet_mean(space, X, ball, budget)",

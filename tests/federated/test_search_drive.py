@@ -403,6 +403,8 @@ def test_the_commands_of_a_search(tmp_path: Path) -> None:
     with np.load(tmp_path / "result.npz") as saved:
         other = dict(saved) | {"value_0": saved["value_0"] * (1 + 1e-6)}
     np.savez(tmp_path / "result.npz", **other)  # type: ignore[arg-type]
-    status, said = commanded("report", file, tmp_path / "result.npz", "--out", page, "--force")
+    status, said = commanded(
+        "report", file, tmp_path / "result.npz", "--out", tmp_path / "other.html"
+    )
     assert status != 0
     assert "another value than the sums beside it lead to" in said

@@ -26,5 +26,5 @@ def test_a_printed_result_quotes_the_delta_and_the_budget_that_were_asked_for():
     assert "budget: (2, 3e-08)" in str(result)
     assert "1e-05" not in str(result)
     assert "3e-08" in str(result.details["planned_guarantee"])
-    assert privacy_report(result, records=400).to_dict()["guarantee"]["budget"] == [2.0, 3e-8]
+    assert privacy_report(result).to_dict()["guarantee"]["budget"] == [2.0, 3e-8]
     assert "budget" not in str(run(noise_std=0.1))

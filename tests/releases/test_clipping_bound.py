@@ -330,9 +330,7 @@ def test_the_bound_of_people_widens_the_region_of_their_mean():
     points = Sums.people(space, X, whose).points
     assert bool(region.contains(riemdp.frechet_mean(space, points).value))
     assert "one point a person" in str(region)
-    for language in ("en", "de"):
-        page = riemdp.report.privacy_report(moved, language=language)
-        assert "100" in page.html()
+    assert "100 people" in riemdp.report.privacy_report(moved).html()
     with pytest.raises(riemdp.InvalidArgument, match="groups"), ledger:
         riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], groups=whose[:-1])
     assert ledger.charges == 2

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from riemdp import privacy
-from riemdp.report import posterior
+from tests.seam import Accounts
 
 ALPHA = np.linspace(0.001, 0.999, 97)
 
@@ -61,7 +61,7 @@ def test_no_privacy_has_no_curve():
     assert bound.best_guess == 1.0
     assert np.all(bound.missed(ALPHA) == 0.0)
     assert bound.loss_bound(1e-5) == math.inf
-    assert posterior(0.5, math.inf) == 1.0
+    assert Accounts.posterior(0.5, math.inf) == 1.0
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.5])
@@ -93,6 +93,6 @@ def test_best_attack_on_a_gaussian_stays_below_the_bound_and_a_weaker_noise_does
 
 
 def test_posterior():
-    assert posterior(0.5, 0.0) == 0.5
-    assert posterior(0.5, math.log(3)) == pytest.approx(0.75)
-    assert posterior(0.0, 5.0) == 0.0
+    assert Accounts.posterior(0.5, 0.0) == 0.5
+    assert Accounts.posterior(0.5, math.log(3)) == pytest.approx(0.75)
+    assert Accounts.posterior(0.0, 5.0) == 0.0

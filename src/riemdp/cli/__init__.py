@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 
 from .._version import __version__
-from ._interrupts import heard, leave
 
 __all__ = ["main"]
 
@@ -28,25 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words in (["--version"], ["-V"]):
         print(f"riemdp {__version__}")
         return
-
     try:
-        # Everything else is imported once an interrupt has an answer.
-        with heard(last=arguments is None) as interrupts, interrupts.translated():
-            if arguments is None:
-                from ._compiled import keep_compiled
-                from ._memory import give_back_early
-
-                keep_compiled()
-                give_back_early()
-            from ._app import app
-
-            app(args=words, prog_name="riemdp")
-    except SystemExit as stopped:
-        if arguments is None and isinstance(stopped.code, int | None):
-            leave(stopped.code or 0)
-        raise
+        from ._app import app
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; no file was written and nothing was charged\n")
-        if arguments is None:
-            leave(_INTERRUPTED)
         raise SystemExit(_INTERRUPTED) from None
+    app(args=words, prog_name="riemdp")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import _options as o
-from ._exits import InputProblem
-from ._run import command, console, print_json, table, text
+from ._run import InputProblem, command, print_facts, print_json
+
+if TYPE_CHECKING:
+    from ..federated._search_agreement import SearchAgreement
 
 AgreementFile = Annotated[
     Path, typer.Argument(help="The file that all parties sign, agreement.toml.", show_default=False)
@@ -77,13 +80,9 @@ def agree(
         print_json(facts | {"terms": _terms(agreed)})
         return
     # The line that all compare, whole on a narrow screen, too.
-    console().print(text(f"fingerprint {facts.pop('fingerprint')}"), soft_wrap=True)
-    screen = table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, words in facts.items():
-        screen.add_row(text((name, "bold")), text(str(words)))
-    console().print(screen)
-    console().print("\nThe settings that decide the noise:", markup=False)
-    console().print(_terms(agreed), markup=False)
+    typer.echo(f"fingerprint {facts.pop('fingerprint')}")
+    print_facts([(name, str(words)) for name, words in facts.items()])
+    typer.echo(f"\nThe settings that decide the noise:\n{_terms(agreed)}")
 
 
 def _noise_in_words(told: Any) -> str:
@@ -206,7 +205,7 @@ def status(file: SiteFile, as_json: o.Json = False) -> None:
             }
         print_json(facts)
         return
-    console().print(text(site.status()), soft_wrap=True)
+    typer.echo(site.status())
 
 
 @command
@@ -231,7 +230,6 @@ def report(
         Path, typer.Argument(help="What the server wrote: result.npz.", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page, a name that ends in .html.")],
-    force: o.Force = False,
 ) -> None:
     """The privacy report of a federated run, from what its server wrote. Reads no record.
 
@@ -239,52 +237,40 @@ def report(
     of a search is computed anew from its noisy sums.
     """
     from ..federated._search_agreement import SearchAgreement, read_agreement
+    from ..federated._search_drive import told_release
     from ..federated._told import told_result
+    from ..mechanisms import Release
     from ..report import privacy_report
-    from ._release import pages_of, refuse_taken
+    from ._release import refuse_taken
 
-    if not force:
-        refuse_taken(*pages_of("--out", out))
+    refuse_taken(out, out.with_suffix(".json"))
     agreed = read_agreement(file)
     if isinstance(agreed, SearchAgreement):
-        _report_of_search(agreed, result, out)
-        return
-    done, checksum = told_result(agreed, result)
-    problem = agreed.setup.prirfed.problem
+        made, checksum = told_release(agreed, result)
+        query = _searched_in_words(agreed)
+        budget = agreed.terms.budget
+    else:
+        made, checksum = told_result(agreed, result)
+        query = f"result of the federated run {agreed.run!r} of {len(made.invitations)} sites"
+        budget = agreed.setup.budget
+    known = {**made.details, "query": query, "budget": budget}
     page = privacy_report(
-        done,
-        records=sum(done.details["sizes"].values()),
-        manifold=problem.manifold,
-        ball=problem.ball,
-        budget=agreed.setup.budget,
-        query=f"result of the federated run {agreed.run!r} of {len(done.invitations)} sites",
+        dataclasses.replace(made, details=known),
         record_is="one record of one site",
         checksum=checksum,
     ).save(out)
-    console().print(text(str(done.guarantee)))
-    console().print(text(f"wrote {page[0]} and {page[1]}"))
+    typer.echo(str(made.guarantee))
+    if isinstance(made, Release) and made.observation is not None:
+        typer.echo(str(made.confidence_region()))
+    typer.echo(f"wrote {page[0]} and {page[1]}")
 
 
-def _report_of_search(agreed: Any, result: Path, out: Path) -> None:
-    from ..federated._search_drive import told_release
-    from ..report import privacy_report
-
-    release, checksum = told_release(agreed, result)
+def _searched_in_words(agreed: SearchAgreement) -> str:
     terms = agreed.terms
     also = " with its ball" if agreed.release == "mean" else ""
     also += " and the variance about it" if agreed.variance > 0.0 else ""
     sizes = ", ".join(str(n) for n in terms.sizes.values())
-    page = privacy_report(
-        release,
-        records=sum(terms.sizes.values()),
-        manifold=terms.manifold,
-        budget=terms.budget,
-        query=f"private {agreed.release}{also} of the federated search {agreed.run!r} of"
-        f" {len(agreed.sites)} sites with {sizes} {terms.counted} (public)",
-        record_is="one record of one site",
-        checksum=checksum,
-    ).save(out)
-    console().print(text(str(release.guarantee)))
-    if release.observation is not None:
-        console().print(text(str(release.confidence_region())))
-    console().print(text(f"wrote {page[0]} and {page[1]}"))
+    return (
+        f"private {agreed.release}{also} of the federated search {agreed.run!r} of"
+        f" {len(agreed.sites)} sites with {sizes} {terms.counted} (public)"
+    )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from .._errors import InvalidArgument
 from ..privacy import Guarantee, Ledger
-from ._exits import InputProblem, OutputProblem
 from ._interrupts import current
+from ._run import InputProblem, OutputProblem
 
 
 class CommandLedger(Ledger):
@@ -42,7 +42,7 @@ class CommandLedger(Ledger):
             BudgetExceeded: the ledger has too little left; nothing is charged.
         """
         interrupts = current()
-        with interrupts.held():
+        with interrupts.whole():
             interrupts.check()
             super().spend(guarantee, of=of, run=run, what=self.words)
             interrupts.charged = True

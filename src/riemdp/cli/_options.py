@@ -21,26 +21,13 @@ class Space(StrEnum):
 
 class Metric(StrEnum):
     affine_invariant = "affine-invariant"
-    riemann = "riemann"
     log_euclidean = "log-euclidean"
-    logeuclid = "logeuclid"
     bures_wasserstein = "bures-wasserstein"
-    wasserstein = "wasserstein"
 
 
 class Sampling(StrEnum):
     without_replacement = "without-replacement"
     poisson = "poisson"
-
-
-class Adjacency(StrEnum):
-    replace_one = "replace-one"
-    add_or_remove_one = "add-or-remove-one"
-
-
-class Language(StrEnum):
-    en = "en"
-    de = "de"
 
 
 class OnInvalid(StrEnum):
@@ -52,15 +39,20 @@ File = Annotated[
     Path,
     typer.Argument(
         help=(
-            "npy, npz, csv, parquet or mat file with one record a row, or a folder with one record"
-            " a file: images, npy or csv."
+            "npy, npz, csv, tsv, txt, h5 or zarr file with one record a row, or a folder of images"
+            " (one record each, read in grey, as its covariance descriptor)."
         ),
         show_default=False,
     ),
 ]
 SpaceOption = Annotated[Space, typer.Option("--space", help="What kind of point a record is.")]
 MetricOption = Annotated[
-    Metric, typer.Option("--metric", help="Metric of positive definite matrices (spd).")
+    Metric | None,
+    typer.Option(
+        "--metric",
+        help="Metric of positive definite matrices (spd); affine-invariant without it.",
+        show_default=False,
+    ),
 ]
 Epsilon = Annotated[
     float,
@@ -93,8 +85,8 @@ Center = Annotated[
     typer.Option(
         "--center",
         help=(
-            "Public centre, with --radius: identity (the default), diag:A (A times the identity),"
-            " or a file."
+            "Public centre of --radius or --outer-radius: identity (the default), diag:A (A times"
+            " the identity), or a file with one point."
         ),
         show_default=False,
     ),
@@ -111,54 +103,6 @@ OuterRadius = Annotated[
         show_default=False,
     ),
 ]
-OuterCenter = Annotated[
-    str | None,
-    typer.Option(
-        "--outer-center",
-        help="Public centre of that ball: identity or origin (the default), diag:A, or a file.",
-        show_default=False,
-    ),
-]
-Shrink = Annotated[
-    bool | None,
-    typer.Option(
-        "--shrink/--no-shrink",
-        help=(
-            "Shrink Gaussian releases towards the public centre, which lowers the error from noise"
-            " in dimension 3 and more. The default on flat spaces; a ball that was found privately"
-            " always does."
-        ),
-        show_default=False,
-    ),
-]
-ClampRelease = Annotated[
-    bool | None,
-    typer.Option(
-        "--clamp-release/--no-clamp-release",
-        help=(
-            "Move the released mean into the public ball, which costs nothing. The default where"
-            " that is proved not to increase the error."
-        ),
-        show_default=False,
-    ),
-]
-AdjacencyOption = Annotated[
-    Adjacency,
-    typer.Option(
-        "--adjacency",
-        help=(
-            "What is protected: one record's content, or also whether it is there (needs --n-min)."
-        ),
-    ),
-]
-LeastRecords = Annotated[
-    int | None,
-    typer.Option(
-        "--n-min",
-        help="Public lower bound of the number of records, for add-or-remove-one.",
-        show_default=False,
-    ),
-]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -166,7 +110,7 @@ Out = Annotated[
         "-o",
         help=(
             "Write the released value (.npy, .npz, .csv or .json). An npz or json file also holds"
-            " the ball and the error bar of a mean."
+            " the ball and the error bar of a mean. A file that exists is never replaced."
         ),
     ),
 ]
@@ -174,64 +118,14 @@ Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write the privacy report (.html, and .json beside it)."),
 ]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace files of --out and --report that exist already.")
-]
-LanguageOption = Annotated[
-    Language,
-    typer.Option("--language", help="Language of the page of --report; the JSON is English."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="Charge this ledger file (see `riemdp ledger create`)."),
 ]
-Key = Annotated[
-    str | None,
-    typer.Option("--key", help="Name of the array in an npz, mat, HDF5 or Zarr file."),
-]
 Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help=(
-            "Whether the first line of a text table names the columns. Without this option it does"
-            " if none of its cells is a number."
-        ),
-        show_default=False,
-    ),
-]
-Channels = Annotated[
-    int | None,
-    typer.Option(
-        "--channels",
-        help="How to read a folder of images: 1 (grey) or 3 (colour), for all of them.",
-        show_default=False,
-    ),
-]
-RecordShape = Annotated[
-    str | None,
-    typer.Option(
-        "--record-shape",
-        help="The shape of one record, such as 3x3, for the npy or csv files of a folder.",
-        show_default=False,
-    ),
-]
-Upper = Annotated[
     bool,
-    typer.Option(
-        "--upper",
-        help="Each row holds the upper triangle of a symmetric matrix, row by row.",
-    ),
-]
-RecordsPerPerson = Annotated[
-    int | None,
-    typer.Option(
-        "--max-records-per-person",
-        min=1,  # refused before anything is charged
-        help="State the guarantee for one person with up to this many records too.",
-        show_default=False,
-    ),
+    typer.Option("--header", help="The first line of a text table names its columns (public)."),
 ]
 Groups = Annotated[
     Path | None,
@@ -244,12 +138,13 @@ Groups = Annotated[
         show_default=False,
     ),
 ]
-GroupsColumn = Annotated[
-    str | None,
+Invalid = Annotated[
+    OnInvalid,
     typer.Option(
-        "--groups-column",
-        help="The column of a csv file that says whose each record is, in the place of --groups.",
-        show_default=False,
+        "--on-invalid",
+        help=(
+            "Records that are not points of the space: refuse to run, or count them as the centre."
+        ),
     ),
 ]
 Seed = Annotated[
@@ -258,47 +153,6 @@ Seed = Annotated[
         "--seed",
         min=0,
         help="Reproducible noise, for trying out. NOT PRIVATE: never publish it.",
-    ),
-]
-RecordIs = Annotated[
-    str, typer.Option("--record-is", help="What one record is, in words, for the report.")
-]
-Eta = Annotated[
-    float | None,
-    typer.Option(
-        "--eta",
-        help="For a folder of images: public regulariser of their descriptors. 1e-6 without it.",
         show_default=False,
-    ),
-]
-DispersionShare = Annotated[
-    float | None,
-    typer.Option(
-        "--dispersion-share",
-        help=(
-            "Release with this share of the budget how the records spread, too, and state where"
-            " the mean of their population lies. Needs --radius."
-        ),
-        show_default=False,
-    ),
-]
-CountOutside = Annotated[
-    bool | None,
-    typer.Option(
-        "--count-outside/--no-count-outside",
-        help=(
-            "State with noise how many records lay outside the public ball, for up to 4 % of the"
-            " budget. Default: where there are enough records for it."
-        ),
-        show_default=False,
-    ),
-]
-Invalid = Annotated[
-    OnInvalid,
-    typer.Option(
-        "--on-invalid",
-        help=(
-            "Records that are not points of the space: refuse to run, or count them as the centre."
-        ),
     ),
 ]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._errors import integer, magnitude, one_of
+from .._errors import integer
 from . import _options as o
-from ._exits import InputProblem
-from ._run import command, print_json
+from ._run import InputProblem, command
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
     from ..privacy import Ledger
-    from ..report import PrivacyReport
 
 Components = Annotated[
     int, typer.Option("--components", "-k", help="How many components.", show_default=False)
@@ -30,7 +28,6 @@ RowNorm = Annotated[
         show_default=False,
     ),
 ]
-Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, input-perturbation or dp-rgd.")]
 
 
 @command
@@ -40,20 +37,13 @@ def pca(
     row_norm: RowNorm,
     epsilon: o.Epsilon,
     delta: o.Delta = 0.0,
-    mechanism: Mechanism = "auto",
     out: o.Out = None,
     report: o.Report = None,
-    force: o.Force = False,
     as_json: o.Json = False,
     ledger: o.LedgerOption = None,
-    key: o.Key = None,
-    header: o.Header = None,
+    header: o.Header = False,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
-    language: o.LanguageOption = o.Language.en,
-    record_is: o.RecordIs = "one row of the input",
-    max_records_per_person: o.RecordsPerPerson = None,
     groups: o.Groups = None,
-    groups_column: o.GroupsColumn = None,
     seed: o.Seed = None,
 ) -> None:
     """Release the leading principal components of the rows in FILE.
@@ -66,45 +56,29 @@ def pca(
 
     from .. import privacy
     from ..estimators import PrivatePCA
-    from ..estimators._pca import MECHANISMS
     from ..manifolds import Euclidean
-    from ..report import privacy_report
-    from ._groups import check_people, given_groups, people_labels
-    from ._readers import Reading, read_records
-    from ._release import Outputs, refuse_invalid, released
-    from ._show import show_release
+    from ._readers import read_records
+    from ._release import Outputs, labels_of, refuse_invalid, released
 
-    budget = privacy.Budget(epsilon, delta)
-    bound = magnitude("row_norm", row_norm, power=2)
-    one_of("mechanism", mechanism, MECHANISMS)
-    outputs = Outputs(out, report, as_json, "components", force)
-    outputs.check(file, groups, ledger)
-    if given_groups(groups, groups_column):
-        check_people(max_records_per_person)
-    reading = Reading(
-        key=key,
-        header=header,
-        groups_column=groups_column,
-        key_of_groups=groups is not None and groups.suffix.lower() == ".npz",
+    outputs = Outputs("components", out, report, ledger, as_json)
+    outputs.check(file, groups)
+    estimator = PrivatePCA(
+        n_components=components,
+        budget=privacy.Budget(epsilon, delta),
+        row_norm=row_norm,
+        on_invalid="center",
+        random_state=seed,
     )
-    loaded = read_records(file, reading)
-    rows, outputs.names = loaded.array, loaded.names
+    loaded = read_records(file, header=header)
+    rows, outputs.names = np.asarray(loaded.array, dtype=np.float64), loaded.names
     if rows.ndim != 2:
         raise InputProblem(
             f"the array has shape {rows.shape}", "pca needs a table, shape (records, columns)"
         )
-    labels, _ = people_labels(loaded.groups, len(rows), groups, groups_column, key)
     integer("components", components, at_least=1, at_most=rows.shape[1])
+    labels = labels_of(groups, len(rows))
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(Euclidean(rows.shape[1]), rows, file)
-    estimator = PrivatePCA(
-        n_components=components,
-        budget=budget,
-        row_norm=bound,
-        mechanism=mechanism,
-        on_invalid="center",
-        random_state=seed,
-    )
 
     def work(opened: Ledger | None) -> Release | OptimizationResult:
         with warnings.catch_warnings(), contextlib.nullcontext() if opened is None else opened:
@@ -112,28 +86,4 @@ def pca(
             warnings.filterwarnings("ignore", ".*no ledger adds up.*")
             return estimator.fit(rows, groups=labels).release_
 
-    def describe(
-        result: Release | OptimizationResult, checksum: str | None, charged: Ledger | None
-    ) -> tuple[PrivacyReport, dict[str, Any]]:
-        page = privacy_report(
-            result,
-            record_is=record_is,
-            language=language.value,
-            max_records_per_person=max_records_per_person,
-            checksum=checksum,
-            ledger=charged,
-        )
-        return page, {
-            "components": np.asarray(result.value).tolist(),
-            **({} if outputs.names is None else {"names": list(outputs.names)}),
-            "report": page.to_dict(),
-            "files": [str(p) for p in (out, report) if p is not None],
-        }
-
-    result, page, machine = released(
-        outputs, ledger, work, describe, f"principal components of {file.name}"
-    )
-    if as_json:
-        print_json(machine)
-    else:
-        show_release(result, page, outputs, loaded.note)
+    released(outputs, f"principal components of {file.name}", work)

@@ -10,26 +10,27 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._files import staged
 from ..domains._check import check_records, summary
+from ..domains._label_file import Unreadable, read_labels
 from ..manifolds import AbstractManifold
 from ..privacy import Ledger
 from ..privacy._ledger_state import is_ledger
-from ._exits import InputProblem, OutputProblem
+from ..report import privacy_report
 from ._interrupts import current
 from ._ledger_file import opened
+from ._run import InputProblem, OutputProblem, print_json
+from ._show import show_release
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
-    from ..report import PrivacyReport
 
-Result = TypeVar("Result", bound="Release | OptimizationResult")
 VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
 
 
@@ -39,47 +40,57 @@ def refuse_invalid(manifold: AbstractManifold, records: np.ndarray, file: Path) 
     if found:
         raise InputProblem(
             f"{file}: {summary(found)} of {manifold!r}",
-            "correct them; or give --on-invalid center to count each as the public centre (zero for"
-            " pca). This message depends on the records: show it to nobody else",
+            "correct them (--header says that the first line of a table names the columns); or give"
+            " --on-invalid center to count each as the public centre (zero for pca). This message"
+            " depends on the records: show it to nobody else",
         )
 
 
-def pages_of(option: str, report: Path) -> list[tuple[str, Path]]:
-    """The two files of a report, each with the words of the option that names it."""
-    beside = report.with_suffix(".json")
-    return [(option, report), (f"{option} {report} writes {beside.name} beside it, and", beside)]
+def labels_of(file: Path | None, rows: int) -> list[Any] | None:
+    """The labels of --groups, one for each record; None where it was not given."""
+    if file is None:
+        return None
+    try:
+        return read_labels(file, rows, named=f"--groups {file}")
+    except Unreadable as error:
+        raise InputProblem(error.what, error.remedy) from error
 
 
-def refuse_taken(*targets: tuple[str, Path]) -> None:
+def refuse_taken(*targets: Path) -> None:
     """Refuse names of files that exist. What was released is paid for and cannot be had again."""
-    for option, path in targets:
+    for path in targets:
         if path.exists():
             raise InputProblem(
-                f"{option} {path} exists already",
-                "give another name; or give --force, and it is replaced (a released value that is"
-                " lost can only be paid for once more)",
+                f"{path} exists already",
+                "give another name, or remove it first (a released value that is lost can only be"
+                " paid for once more)",
             )
 
 
 @dataclasses.dataclass
 class Outputs:
-    """Where the result goes. `check` refuses bad names before anything is computed."""
+    """Where the result goes. `check` refuses bad names before anything is computed.
 
+    Attributes:
+        key: The name of the value.
+        out: The file of the value.
+        report: The page of the report; its JSON lies beside it.
+        ledger: The file of the ledger.
+        as_json: Whether JSON is printed, and nothing else.
+        names: Of the value's last axis, from the columns of a table.
+    """
+
+    key: str
     out: Path | None
     report: Path | None
+    ledger: Path | None
     as_json: bool
-    key: str
-    force: bool = False  # whether files that exist are replaced
-    beside: Callable[[Any], dict[str, Any]] | None = None  # what npz and json hold beside the value
-    names: tuple[str, ...] | None = None  # of the value's last axis, from the columns of a table
+    names: tuple[str, ...] | None = None
 
     def check(self, *inputs: str | Path | None) -> None:
         """Refuse names that cannot be written, that are among the files that are read, or that are
-        taken, before anything is computed.
+        taken.
         """
-        for option, path in (("--out", self.out), ("--report", self.report)):
-            if path is not None and path.is_dir():
-                raise InputProblem(f"{option} {path} is a folder", "name a file in it")
         if self.out is not None and self.out.suffix.lower() not in VALUE_ENDINGS:
             raise InputProblem(
                 f"--out {self.out} has an ending that is not known",
@@ -89,14 +100,15 @@ class Outputs:
             raise InputProblem(
                 f"--report {self.report} does not end in .html", "give a name like report.html"
             )
-        targets = [t.resolve() for t in self._targets()]
-        for given in inputs:
-            if given is not None and Path(given).resolve() in targets:
+        targets = self.targets
+        names = [t.resolve() for t in targets]
+        for given in (self.ledger, *inputs):
+            if given is not None and Path(given).resolve() in names:
                 raise InputProblem(
                     f"{given} is read by this command and would be overwritten",
                     "give --out and --report other names (the report writes a .json beside it)",
                 )
-        if len(set(targets)) != len(targets):
+        if len(set(names)) != len(names):
             raise InputProblem(
                 "--out and --report would write the same file", "give different names"
             )
@@ -105,28 +117,20 @@ class Outputs:
                 raise InputProblem(
                     f"{target} is a ledger and would be overwritten", "give another name"
                 )
-        if not self.force:
-            refuse_taken(*(() if self.out is None else (("--out", self.out),)), *self._pages())
+        refuse_taken(*targets)
 
-    def _pages(self) -> list[tuple[str, Path]]:
-        return [] if self.report is None else pages_of("--report", self.report)
-
-    def _targets(self) -> list[Path]:
-        return [*([] if self.out is None else [self.out]), *(path for _, path in self._pages())]
+    @property
+    def targets(self) -> list[Path]:
+        """The files that are written."""
+        pages = [] if self.report is None else [self.report, self.report.with_suffix(".json")]
+        return [*([] if self.out is None else [self.out]), *pages]
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
         """Make the temporary files now: an unwritable folder is found before anything is spent."""
-
         with contextlib.ExitStack() as stack:
-            for folder in {t.parent for t in self._targets()}:
-                if not folder.is_dir():
-                    raise OutputProblem(
-                        f"the output cannot be written: there is no folder {folder}",
-                        "make the folder first; nothing was computed or spent",
-                    )
             try:
-                parts = stack.enter_context(staged(*self._targets()))
+                parts = stack.enter_context(staged(*self.targets))
             except OSError as error:
                 where = f" ({error.filename})" if error.filename else ""
                 raise OutputProblem(
@@ -138,12 +142,11 @@ class Outputs:
 
 def released(
     outputs: Outputs,
-    ledger_path: Path | None,
-    work: Callable[[Ledger | None], Result],
-    describe: Callable[[Result, str | None, Ledger | None], tuple[PrivacyReport, dict[str, Any]]],
     what: str,
-) -> tuple[Result, PrivacyReport, dict[str, Any]]:
-    """Make one release in the only safe order and write its files.
+    work: Callable[[Ledger | None], Release | OptimizationResult],
+    beside: Callable[[Any], dict[str, Any]] = lambda _: {},
+) -> None:
+    """Make one release in the only safe order, write its files and show it.
 
     1. The output files are reserved and the ledger is read. 2. `work(ledger)` checks, computes,
     charges the ledger **on the disk** and only then draws the noise. 3. Everything to be shown is
@@ -153,38 +156,38 @@ def released(
     shows nothing.
 
     Args:
-        outputs: where the value and the report go.
-        ledger_path: the ledger file, if any.
-        work: makes the release and charges the ledger that it is given.
-        describe: from the release, the checksum of its file and the ledger to the privacy report
-            and the content of --json.
-        what: what is released, in words, for the line of the ledger.
-
-    Returns:
-        The release, its report and the content of --json.
+        outputs: Where the value and the report go.
+        what: What is released, in words, for the line of the ledger.
+        work: Makes the release and charges the ledger that it is given.
+        beside: What npz, JSON and `--json` hold beside the value.
     """
-    outputs.check(ledger_path)
     interrupts = current()
-    with contextlib.ExitStack() as last, outputs.reserved() as parts:
-        ledger = None if ledger_path is None else opened(ledger_path, what)
+    content = checksum = None
+    with outputs.reserved() as parts, contextlib.ExitStack() as last:
+        ledger = None if outputs.ledger is None else opened(outputs.ledger, what)
         result = work(ledger)
         interrupts.check()
-        content = checksum = None
+        more = beside(result)
         if outputs.out is not None:
             ending = outputs.out.suffix.lower()
-            beside = {} if outputs.beside is None else outputs.beside(result)
-            content = serialised(ending, outputs.key, result.value, outputs.names, beside)
+            content = serialised(ending, outputs.key, result.value, outputs.names, more)
             checksum = hashlib.sha256(content).hexdigest()
-        report, machine = describe(result, checksum, ledger)
-        pages = None if outputs.report is None else (report.html(), report.to_json())
-        last.enter_context(interrupts.held())
+        report = privacy_report(result, ledger=ledger, checksum=checksum)
+        pages = () if outputs.report is None else (report.html(), report.to_json())
+        last.enter_context(interrupts.whole())
         if content is not None:
             parts[0].write_bytes(content)
-        if pages is not None:
-            for part, text in zip(parts[-2:], pages, strict=True):
-                part.write_text(text, encoding="utf-8")
-        last.push(interrupts.finished)
-    return result, report, machine
+        for part, text in zip(parts[len(parts) - len(pages) :], pages, strict=True):
+            part.write_text(text, encoding="utf-8")
+    interrupts.placed = True
+    if outputs.as_json:
+        named = {} if outputs.names is None else {"names": list(outputs.names)}
+        files = [str(path) for path in (outputs.out, outputs.report) if path is not None]
+        value = {outputs.key: np.asarray(result.value).tolist()}
+        print_json(value | more | named | {"report": report.to_dict(), "files": files})
+    else:
+        files = {"value": outputs.out, "report": outputs.report}
+        show_release(result, report, files, outputs.names)
 
 
 def serialised(
@@ -226,8 +229,6 @@ def _arrays(facts: Mapping[str, Any]) -> dict[str, np.ndarray]:
     for name, fact in facts.items():
         if isinstance(fact, Mapping):
             found |= {f"{name}_{k}": array for k, array in _arrays(fact).items()}
-        elif isinstance(fact, list) and fact and isinstance(fact[0], Mapping):
-            found |= _arrays({f"{name}_{i}": one for i, one in enumerate(fact)})
-        elif fact is not None and fact != []:
+        elif fact is not None:
             found[name] = np.asarray(fact)
     return found

@@ -1,4 +1,4 @@
-"""What every command shares: messages instead of tracebacks, and exit codes."""
+"""What every command shares: messages instead of tracebacks, exit codes, and plain tables."""
 
 from __future__ import annotations
 
@@ -8,57 +8,116 @@ import json
 import shutil
 import sys
 import textwrap
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import typer
 
-from .._errors import BudgetExceeded, DataUnavailable, RiemdpError, RiemdpWarning
+from .._errors import BudgetExceeded, RiemdpError, RiemdpWarning
 from .._files import NO_ROOM
-from . import _exits
-from ._exits import CommandError
-from ._interrupts import Interrupts, heard
-
-if TYPE_CHECKING:
-    from ..privacy import Guarantee
+from ._interrupts import Interrupts
 
 P = ParamSpec("P")
+FAULT, USAGE, BUDGET, OUTPUT, INTERRUPTED = 1, 2, 3, 4, 130
 
 
-def console(error: bool = False) -> Any:
-    """A rich console on standard output, or on standard error."""
-    from rich.console import Console
+class CommandError(Exception):
+    """Something the user can put right: what is wrong, what to do, and the exit code."""
 
-    return Console(stderr=error, highlight=False, soft_wrap=error)
+    code = USAGE
 
-
-def table(**options: Any) -> Any:
-    """A rich table with these options."""
-    from rich.table import Table
-
-    return Table(**options)
+    def __init__(self, problem: str, remedy: str = ""):
+        super().__init__(problem)
+        self.problem, self.remedy = problem, remedy
 
 
-def adjacency_of(guarantee: Guarantee) -> str:
-    """Whom a guarantee protects, after its epsilon: "replace-one", "replace-one for all records of
-    one person".
+class InputProblem(CommandError):
+    """The input file or an option cannot be used."""
+
+
+class OutputProblem(CommandError):
+    """The output cannot be written. Raised before anything is computed or spent."""
+
+    code = OUTPUT
+
+
+def command(function: Callable[P, None]) -> Callable[P, None]:
+    """Turn every error into a message and an exit code. No traceback is shown, and of an error that
+    is not ours no text either: it may quote a record.
     """
-    told = guarantee.neighbours.replace(" neighbours that differ in ", " for ")
-    return told.replace(" neighbours", "")
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        with Interrupts() as interrupts:
+            try:
+                with _short_warnings():
+                    function(*args, **kwargs)
+                if interrupts.seen:
+                    raise KeyboardInterrupt
+            except (KeyboardInterrupt, Exception) as error:
+                if isinstance(error, typer.Exit):
+                    raise
+                code, problem, remedy = _told(error, interrupts)
+                with contextlib.suppress(BrokenPipeError):
+                    say_error(problem, remedy)
+                raise typer.Exit(code) from None
+
+    return wrapped
 
 
-def text(*parts: str | tuple[str, str]) -> Any:
-    """Words for the console, in which brackets are no markup; (words, style) for a style."""
-    from rich.text import Text
+def _told(error: BaseException, interrupts: Interrupts) -> tuple[int, str, str]:
+    """Exit code, what went wrong, and what to do."""
+    lost = ""
+    if interrupts.charged and not interrupts.placed:
+        lost = "The ledger is charged: noise had been drawn. No value was shown"
+    # compiled code may turn an interrupt into an exception of its own
+    if isinstance(error, KeyboardInterrupt) or (interrupts.seen and not interrupts.charged):
+        return INTERRUPTED, interrupts.in_words, ""
+    if isinstance(error, CommandError):
+        return error.code, error.problem, error.remedy
+    if isinstance(error, BudgetExceeded):
+        return BUDGET, str(error), "give a smaller --epsilon, or agree on a larger total budget"
+    if isinstance(error, RiemdpError | NotImplementedError):
+        return USAGE, str(error), lost
+    if isinstance(error, BrokenPipeError):
+        return OUTPUT, "whoever read the output went away", lost
+    if isinstance(error, OSError):
+        problem = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+        full = NO_ROOM in problem
+        remedy = NO_ROOM if full else "check the name, the folder and its permissions"
+        return OUTPUT, problem.replace(f"; {NO_ROOM}", ""), ". ".join(filter(None, [remedy, lost]))
+    if isinstance(error, MemoryError):
+        return USAGE, "the machine has too little memory for this input", lost
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    problem = f"a fault of riemdp: {type(error).__name__} in {Path(where.filename).name}"
+    return FAULT, f"{problem}, line {where.lineno}", ". ".join(filter(None, ["report it", lost]))
 
-    return Text.assemble(*parts)
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        typer.echo(typer.style("warning: ", fg="yellow", bold=True) + str(message), err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of other libraries may depend on a record
+        warnings.simplefilter("always", RiemdpWarning)
+        warnings.showwarning = show
+        yield
+
+
+def say_error(problem: str, remedy: str = "") -> None:
+    """One message on standard error: what is wrong, and what to do."""
+    typer.echo(typer.style("error: ", fg="red", bold=True) + problem, err=True)
+    if remedy:
+        typer.echo(typer.style("  what to do: ", bold=True) + remedy, err=True)
 
 
 def print_facts(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and values in two columns, the values wrapped to the width of the terminal: without
-    Rich, whose import takes a quarter of what a command takes that only computes a few numbers.
-    """
+    """Names and values in two columns, the values wrapped to the width of the terminal."""
     wide = max(len(name) for name, _ in rows) + 2
     room = max(shutil.get_terminal_size().columns - wide, 20)
     for name, words in rows:
@@ -66,101 +125,6 @@ def print_facts(rows: Sequence[tuple[str, str]]) -> None:
         typer.echo(typer.style(name, bold=True) + " " * (wide - len(name)) + first)
         for line in rest:
             typer.echo(" " * wide + line)
-
-
-def say_error(problem: str, remedy: str = "") -> None:
-    """One message on standard error: what is wrong, and what to do."""
-    out = console(error=True)
-    out.print(text(("error: ", "bold red"), problem))
-    if remedy:
-        out.print(text(("  what to do: ", "bold"), remedy))
-
-
-def say_warning(sentence: str) -> None:
-    """One warning on standard error."""
-    console(error=True).print(text(("warning: ", "bold yellow"), sentence))
-
-
-def command(function: Callable[P, None]) -> Callable[P, None]:
-    """Turn what a user can put right into a message and an exit code; a fault of ours keeps its
-    traceback.
-    """
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        interrupts = None
-        try:
-            with heard() as interrupts, interrupts.translated(), _short_warnings():
-                function(*args, **kwargs)
-                if interrupts.seen:
-                    raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            assert interrupts is not None
-            say_error(_interrupted(interrupts))
-            raise typer.Exit(_exits.INTERRUPTED) from None
-        except CommandError as error:
-            say_error(error.problem, error.remedy)
-            raise typer.Exit(error.code) from None
-        except BudgetExceeded as error:
-            say_error(str(error), "give a smaller --epsilon, or agree on a larger total budget")
-            raise typer.Exit(_exits.BUDGET) from None
-        except (DataUnavailable, RiemdpError, NotImplementedError) as error:
-            from ._typed import as_typed
-
-            say_error(as_typed(str(error)))
-            raise typer.Exit(_exits.USAGE) from None
-        except BrokenPipeError:
-            sys.stderr.close()  # the reader went away; Python would complain once more at exit
-            raise typer.Exit(_exits.OUTPUT) from None
-        except OSError as error:
-            problem = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-            full = NO_ROOM in problem
-            say_error(
-                problem.replace(f"; {NO_ROOM}", ""),
-                (NO_ROOM if full else "check the name, the folder and its permissions")
-                + (
-                    ". The ledger is charged: noise had been drawn. No value was shown"
-                    if interrupts is not None and interrupts.charged and not interrupts.placed
-                    else ""
-                ),
-            )
-            raise typer.Exit(_exits.OUTPUT) from None
-        except MemoryError:
-            say_error(
-                "the machine has too little memory for this input",
-                "use fewer records, or a larger machine",
-            )
-            raise typer.Exit(_exits.USAGE) from None
-
-    return wrapped
-
-
-def _interrupted(interrupts: Interrupts) -> str:
-    if interrupts.placed:
-        return (
-            "interrupted after the release was paid for, so it was finished: the ledger is charged"
-            " and the files are written"
-            if interrupts.charged
-            else "interrupted; the files had been written"
-        )
-    if interrupts.charged:
-        return (
-            "interrupted twice; the ledger is charged and no file was written. The release is lost"
-        )
-    return "interrupted; no file was written and nothing was charged"
-
-
-@contextlib.contextmanager
-def _short_warnings() -> Iterator[None]:
-
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        say_warning(str(message))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("always", RiemdpWarning)
-        warnings.showwarning = show
-        yield
 
 
 def print_json(content: dict[str, Any]) -> None:

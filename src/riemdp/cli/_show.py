@@ -2,128 +2,69 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import typer
 
-from .._errors import counted
-from ..report._words import (
-    bias_sentence,
-    epsilon_and_delta,
-    group_sentence,
-    number,
-    outside_sentence,
-    percent,
-)
-from ._run import adjacency_of, console, table, text
+from ..report._words import epsilon_and_delta, number, percent
+from ._run import print_facts
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
+    from ..privacy import Guarantee
     from ..report import PrivacyReport
-    from ._release import Outputs
+
+# Rows of the report that are shown, and under which name.
+_SHOWN = {
+    "Made from": "made from",
+    "Space": "space",
+    "Domain": "domain",
+    "How it was found": "how it was found",
+    "Error from noise": "error from noise",
+    "Confidence region": "error bar",
+    "Outside the domain": "outside the ball",
+    "Ledger": "ledger",
+}
 
 
-@contextlib.contextmanager
-def reading_shown(name: str) -> Iterator[None]:
-    """Show on a terminal how far a pass over a file is that is read in parts."""
-    from ..domains._sources import watched
-
-    if not sys.stderr.isatty():
-        yield
-        return
-    display = console(error=True).status(f"reading {name}")
-    says = lambda read, n: display.update(f"reading {name}: {read:,} of {n:,} records")  # noqa: E731
-    with display, watched(says):
-        yield
+def adjacency_of(guarantee: Guarantee) -> str:
+    """Whom a guarantee protects, after its epsilon: "replace-one", "replace-one for all records of
+    one person".
+    """
+    told = guarantee.neighbours.replace(" neighbours that differ in ", " for ")
+    return told.replace(" neighbours", "")
 
 
 def show_release(
     release: Release | OptimizationResult,
     page: PrivacyReport,
-    outputs: Outputs,
-    note: str,
+    files: Mapping[str, Path | None],
+    names: Sequence[str] | None,
 ) -> None:
-    """The result for a person: the guarantee first, the value where it fits, then the files."""
-    screen = console()
-    if page.reproducible:
-        screen.print(
-            text(
-                (
-                    "NOT PRIVATE: made with a seed, for trying out only. Do not publish.",
-                    "bold white on red",
-                )
-            )
-        )
-    facts = table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    rows = _rows(page, note)
-    files = ("value", outputs.out), ("report", outputs.report)
-    rows += [(name, str(path)) for name, path in files if path is not None]
-    if outputs.names is not None:
-        rows.append(("columns", ", ".join(outputs.names)))
-    for name, words in rows:
-        facts.add_row(text((name, "bold")), text(words))
-    screen.print(facts)
-    if outputs.out is None:
-        screen.print()
-        screen.print(text(as_text(np.asarray(release.value))))
-
-
-def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
-
+    """The result for a person: the guarantee first, the files, and the value where it has none."""
+    if release.reproducible:
+        warning = "NOT PRIVATE: made with a seed, for trying out only. Do not publish."
+        typer.echo(typer.style(warning, fg="white", bg="red", bold=True))
     pair = epsilon_and_delta(page.epsilon, page.delta)
+    guess = percent(page.trade_off.best_guess, up=True)
     rows = [
-        _count(page, note),
-        ("space", page.space),
-        ("domain", page.domain),
-        *([] if page.search is None else [("how it was found", page.search.sentence)]),
-        ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
         ("guarantee", f"{pair}, {adjacency_of(page.guarantee)}"),
-        (
-            "best attack",
-            f"guesses right at most {percent(page.trade_off.best_guess, up=True)} of the time (a"
-            " coin: 50 %)",
-        ),
+        ("best attack", f"guesses right at most {guess} of the time (a coin: 50 %)"),
+        *((_SHOWN[name], words) for name, words in page.rows if name in _SHOWN),
+        ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
     ]
-    people = page.max_records_per_person
-    if people is not None:
-        rows.append(
-            (
-                "one person",
-                f"up to {counted(people, 'record')}:"
-                f" {group_sentence(page.guarantee, people, page.delta)}",
-            )
-        )
-    if page.error_from_noise is not None:
-        bar = None if page.search is None else page.search.error_bar
-        below = "" if bar is None else f"; below {number(bar)} with probability 95 %"
-        rows.append(
-            (
-                "error from noise",
-                f"{number(page.error_from_noise)} (root mean squared distance, by formula{below})."
-                f" {bias_sentence(page.radius)}",
-            )
-        )
-    if page.region is not None:
-        rows.append(("error bar", page.region.sentence))
-    rows += [("population", region.sentence) for region in page.population]
-    if page.outside is not None:
-        rows.append(("outside the ball", outside_sentence(page.outside)))
-    if page.ledger is not None:
-        rows.append(("ledger", page.ledger))
-    return rows
-
-
-def _count(page: PrivacyReport, note: str) -> tuple[str, str]:
-    """How many went in. The note of the file tells of its records, whose number `groups` hides."""
-    name = "people" if page.of_people else "records"
-    if page.at_least:
-        return name, f"at least {page.records:,}; how many is protected"
-    return name, f"{page.records:,}" if page.of_people else f"{page.records:,} ({note})"
+    rows += [(name, str(path)) for name, path in files.items() if path is not None]
+    if names is not None:
+        rows.append(("columns", ", ".join(names)))
+    print_facts(rows)
+    if files["value"] is None:
+        typer.echo()
+        typer.echo(as_text(np.asarray(release.value)))
 
 
 def as_text(array: np.ndarray) -> str:

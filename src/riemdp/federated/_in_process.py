@@ -226,6 +226,8 @@ def result_of(
         method=f"PriRFed{engine} ({type(prirfed.local).__name__}, {prirfed.participation})",
         status=status,
         details={
+            "n": sum(server.sizes.values()),
+            "manifold": prirfed.problem.manifold,
             "agents": len(server.sizes),
             "sizes": dict(server.sizes),
             "agents_per_round": prirfed.agents_per_round,

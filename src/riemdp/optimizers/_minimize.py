@@ -229,6 +229,7 @@ def minimized(
         status=done.status,
         details={
             **plan.details,
+            "manifold": problem.manifold,
             "protects": problem.protects,
             "planned_guarantee": account.stated(plan.guarantee()).quoted_at(delta),
             "skipped_steps": int(done.skipped),

@@ -1,51 +1,123 @@
-"""The public facts of one release, and the words and rows that a report makes of them."""
+"""What a release says about itself, as a privacy report needs it. All of it is public."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from .._errors import counted
-from ..privacy._arithmetic import LATTICE, in_words
-from ..privacy._cautions import cautions
-from ..privacy._guarantee import PERSON
-from ..privacy._trade_off import TradeOff, posterior
-from ._language import ENGLISH
-from ._words import (
-    ADJACENCY,
-    DELTA_MEANING,
-    OF_PEOPLE,
-    ONE_POINT,
-    bias_sentence,
-    group_sentence,
-    limits,
-    number,
-    outside_sentence,
-    percent,
-    rounded_up,
-    strength,
-    valid_sentence,
-)
+import numpy as np
+
+from .._errors import invalid
+from ..privacy import Budget, Guarantee, Ledger
+from ._words import number, percent, rounded_up
 
 if TYPE_CHECKING:
-    from ..inference._much_noise import MuchNoise
-    from ..mechanisms._outside import OutsideCount, ValidCount
-    from ..privacy import Budget, Guarantee
+    from ..domains import Ball
+    from ..inference import Region
+    from ..manifolds import AbstractManifold
+    from ..manifolds._base import Point
+    from ..mechanisms import Release
+    from ..optimizers import OptimizationResult
 
-SCHEMA = "riemdp.privacy-report/2"
-_PRIORS = (0.01, 0.10, 0.50)
+_CLIPPED = (
+    "every record is first moved along the geodesic to the centre until it lies in the domain; a"
+    " record that is not a valid point counts as the centre"
+)
+_NOT_FITTED = "it is an estimator that is not fitted; call fit, and give its `release_`"
+UNSTATED = "not stated by the release"
 
 
+def check_release(release: object) -> None:
+    """Refuse what is no release: an estimator holds one, or several, once it is fitted."""
+    if hasattr(release, "guarantee") and hasattr(release, "reproducible"):
+        return
+    remedy = "give a Release or an OptimizationResult"
+    if hasattr(release, "fit"):
+        held = [name for name in ("release_", "releases_") if hasattr(release, name)]
+        remedy = f"it is an estimator; give its `{held[0]}`" if held else _NOT_FITTED
+        remedy += ", one report each" if held == ["releases_"] else ""
+    raise invalid("release", type(release).__name__, remedy)
+
+
+def known_of(release: Release | OptimizationResult) -> Mapping[str, Any]:
+    """The public facts that a release holds, by name."""
+    return getattr(release, "details", None) or {}
+
+
+def scalar(x: Any) -> float | None:
+    """A number, or None where there is none or more than one."""
+    if x is None or np.size(x) != 1:
+        return None
+    return float(np.asarray(x).reshape(()))
+
+
+def json_number(x: float | None) -> float | str | None:
+    """A number for JSON, which has no infinity."""
+    if x is None or math.isfinite(x):
+        return x
+    return "infinity" if x > 0 else "undefined"
+
+
+# ---------------------------------------------------------------- space, domain, clipping
+def space_in_words(known: Mapping[str, Any]) -> str:
+    """The space of the released value."""
+    manifold = known.get("manifold")
+    told = UNSTATED if manifold is None else f"{manifold!r} (dimension {manifold.dim})"
+    return known.get("space", told)
+
+
+def domain_in_words(known: Mapping[str, Any]) -> str:
+    """The public domain, or the ball that was found privately."""
+    ball = known.get("ball")
+    if ball is None or "domain" in known:
+        return known.get("domain", UNSTATED)
+    center = _center_in_words(ball, known.get("manifold"))
+    if "share_of_search" in known:
+        return (
+            f"a ball that was found privately: all points within distance {number(ball.radius)} of"
+            f" a released centre, {center}"
+        )
+    return f"all points within distance {float(ball.radius):g} of the public centre, {center}"
+
+
+def clipping_in_words(known: Mapping[str, Any]) -> str:
+    """How one record is bounded."""
+    return known.get("clipping", UNSTATED if known.get("ball") is None else _CLIPPED)
+
+
+def _center_in_words(ball: Ball, manifold: AbstractManifold | None) -> str:
+    """The public centre: a name where it has one, else the first digits of its SHA-256."""
+    arrays = _arrays(ball.center)
+    if len(arrays) == 1:
+        a = arrays[0]
+        if a.ndim == 2 and a.shape[0] == a.shape[1] and a[0, 0] > 0:
+            if np.array_equal(a, np.eye(len(a))):
+                return "the identity matrix"
+            if np.array_equal(a, a[0, 0] * np.eye(len(a))):
+                return f"{number(float(a[0, 0]))} times the identity matrix"
+        if manifold is not None and np.array_equal(a, np.asarray(manifold.origin)):
+            return "the origin of the space"
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
+    return f"whose entries have the SHA-256 {digest.hexdigest()[:16]}..."
+
+
+def _arrays(point: Point) -> list[np.ndarray]:
+    if isinstance(point, tuple):
+        return [a for part in point for a in _arrays(part)]
+    return [np.asarray(point, dtype=np.float64)]
+
+
+# ---------------------------------------------------------------- the search for a ball
 @dataclasses.dataclass(frozen=True)
 class SearchFacts:
-    """What a release says about the private search for its ball; all of it is released or public.
+    """What a release says about the private search for its ball.
 
     Attributes:
         share: Share of the budget that the search spent, from 0 to 1.
-        pure: Whether shares are of epsilon; else of mu^2, the currency of Gaussian noise.
+        pure: Whether shares are of epsilon; else of mu^2, in which Gaussian noise adds up.
         rounds: How often the centre was moved towards the records.
         scales: How many scale factors were located.
         error_bar: The distance that the error from noise exceeds with probability 5 %, if known.
@@ -83,386 +155,148 @@ class SearchFacts:
             "noise_factor": self.noise_factor,
             "centre_moved": self.rounds,
             "scales_located": self.scales,
-            "error_from_noise_95": _json_number(self.error_bar),
+            "error_from_noise_95": json_number(self.error_bar),
         }
 
 
+def search_of(release: Release | OptimizationResult) -> SearchFacts | None:
+    """What a release says about the search for its ball; None where the ball was given."""
+    known = known_of(release)
+    if "share_of_search" not in known or "ball" not in known:
+        return None
+    law = getattr(release, "error_law", None)
+    return SearchFacts(
+        share=float(known["share_of_search"]),
+        pure=math.isfinite(release.guarantee.epsilon(0.0)),
+        rounds=int(known["rounds"]),
+        scales=len(known["scales"]),
+        error_bar=None if law is None else float(law.quantile(0.95)),
+    )
+
+
+# ---------------------------------------------------------------- confidence regions
+def regions_of(release: Release | OptimizationResult) -> tuple[Region | None, list[Region]]:
+    """The 95 % region of a release whose error has a known distribution, and those of the
+    population's mean where a dispersion was released.
+    """
+    if getattr(release, "observation", None) is None:
+        return None, []
+    made = cast("Release", release)
+    return made.confidence_region(), made._population_regions()
+
+
+def region_in_words(region: Region) -> str:
+    """The error bar."""
+    longest = rounded_up(float(max(region.half_axes)), 3)
+    where = f"within {longest} of {region.observation.place}"
+    asymptotic = ""
+    if region.axes is not None:
+        shortest = rounded_up(float(min(region.half_axes)), 3)
+        where = (
+            f"in an ellipsoid of half-axes {shortest} to {longest} about {region.observation.place}"
+        )
+        asymptotic = ", for many records only"
+    told = (
+        "What clipping did to the records, and how they were sampled, is not in this figure"
+        if region.of == "sample"
+        else "It is for independent draws from one population. How they were sampled is in this"
+        " figure; what clipping did to them is not"
+    )
+    level = percent(region.level)
+    return f"with {level} confidence{asymptotic} {region.subject} lies {where}. {told}"
+
+
+def region_to_dict(region: Region) -> dict[str, Any]:
+    """The error bar as JSON-ready values."""
+    shortest = None if region.axes is None else float(min(region.half_axes))
+    return {
+        "level": region.level,
+        "radius": json_number(float(max(region.half_axes))),
+        "shortest_half_axis": json_number(shortest),
+        "of": region.of,
+        "subject": region.subject,
+        "measured_from": region.observation.place,
+    }
+
+
+# ---------------------------------------------------------------- the ledger
 @dataclasses.dataclass(frozen=True)
-class RegionFacts:
-    """A confidence region of what was released.
+class LedgerFacts:
+    """A ledger as it was when the report was made.
 
     Attributes:
-        level: Its probability.
-        radius: The distance from `place` that holds the value with this probability.
-        subject: What the region is of, in words.
-        place: What its radius is measured from, in words.
-        shortest: Half the shortest axis of an ellipsoid, `radius` being half the longest; None for
-            a ball.
-        of: "sample" or "population".
+        name: Of its file, or that it is none.
+        budget: What it may spend.
+        spent: Everything that it has charged.
+        holds: Whether the charges of the release, and of all that was put beside it, are in it.
     """
 
-    level: float
-    radius: float
-    subject: str
-    place: str
-    shortest: float | None = None
-    of: str = "sample"
+    name: str
+    budget: Budget
+    spent: Guarantee
+    holds: bool
 
     @property
     def sentence(self) -> str:
-        """The error bar in words."""
-        most = rounded_up(self.radius, 3)
-        where = f"within {most} of {self.place}"
-        if self.shortest is not None:
-            least = rounded_up(self.shortest, 3)
-            where = f"in an ellipsoid of half-axes {least} to {most} about {self.place}"
-        told = (
-            "What clipping did to the records, and how they were sampled, is not in this figure"
-            if self.of == "sample"
-            else "It is for independent draws from one population. How they were sampled is in this"
-            " figure; what clipping did to them is not"
+        """Which ledger holds the release, or that this one does not."""
+        delta = self.budget.delta
+        spent = rounded_up(float(self.spent.epsilon(delta)))
+        held = (
+            ", this release included"
+            if self.holds
+            else "; this release, or a part of it, is not in this ledger"
         )
-        asymptotic = ", for many records only" if self.shortest is not None else ""
         return (
-            f"with {percent(self.level)} confidence{asymptotic} {self.subject} lies {where}. {told}"
+            f"{self.name}: epsilon {spent} of {self.budget.epsilon:g} spent so far at delta"
+            f" {delta:g}{held}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same facts as JSON-ready values."""
-        return {
-            "level": self.level,
-            "radius": _json_number(self.radius),
-            "shortest_half_axis": _json_number(self.shortest),
-            "of": self.of,
-            "subject": self.subject,
-            "measured_from": self.place,
-        }
+
+def ledger_facts(ledger: Ledger, release: Release | OptimizationResult) -> LedgerFacts:
+    """What a ledger has spent, and whether it holds the charges of a release."""
+    parts = (release, *known_of(release).get("dispersions", ()))
+    receipts = [getattr(part, "receipt", None) for part in parts]
+    holds = all(receipt is not None and ledger.holds(receipt.id) for receipt in receipts)
+    path = ledger._book.path
+    name = "a ledger in memory" if path is None else f"the ledger {path.name}"
+    return LedgerFacts(name, ledger.budget, ledger.spent, holds)
 
 
-@dataclasses.dataclass(frozen=True)
-class ReportFacts:
-    """The public facts of one release. It holds no record, no noise and no key; the released value
-    itself is named by its checksum only.
-    """
-
-    title: str
-    released: str
-    records: int
-    record_is: str
-    space: str
-    domain: str
-    clipping: str
-    mechanism: str
-    sensitivity: float | None
-    noise_scale: float | None
-    error_from_noise: float | None
-    guarantee: Guarantee
-    budget: Budget | None
-    delta: float
-    reproducible: bool
-    ledger: str | None
-    checksum: str | None
-    created: str
-    versions: Mapping[str, str]
-    at_least: bool = False  # `records` is a public lower bound; how many there are is protected
-    radius: float | None = None  # of the public ball, where there is one
-    max_records_per_person: int | None = None
-    stated: tuple[str, ...] = ()  # facts in words that the release does not hold
-    mechanism_words: str = ""  # what it does; its name is shown where there are none
-    search: SearchFacts | None = None  # of a ball that was found privately
-    region: RegionFacts | None = None  # where the law of the noise is known
-    population: tuple[RegionFacts, ...] = ()  # where the dispersion of the records is known
-    arithmetic: str = ""  # "lattice" or "idealised", where the release says it
-    spent: Guarantee | None = None  # everything that the ledger has charged
-    in_ledger: bool | None = None  # whether this release is in it
-    valid: ValidCount | None = None  # of the records, counted with noise
-    outside: OutsideCount | None = None
-    person_is: str = ONE_POINT  # what a person's records count as
-    much_noise: MuchNoise | None = None  # where the noise is as large as the ball
-    language: str = ENGLISH  # of the page; the JSON is the same in all
-
-    # ---------------------------------------------------------------- derived, all public
-    @property
-    def epsilon(self) -> float:
-        """Upper bound on epsilon at the report's delta."""
-        return float(self.guarantee.epsilon(self.delta))
-
-    @property
-    def private(self) -> bool:
-        """False where a seed was used or epsilon is infinite: nothing here is private then."""
-        return not self.reproducible and math.isfinite(self.epsilon)
-
-    @property
-    def trade_off(self) -> TradeOff:
-        """The bound on every attack, computed from the guarantee."""
-        return self.guarantee.trade_off()
-
-    @property
-    def limits(self) -> list[tuple[str, str]]:
-        """What is not guaranteed: (heading, sentence)."""
-        return limits(
-            self.guarantee,
-            self.delta,
-            reproducible=self.reproducible,
-            radius=self.radius,
-            found=self.search is not None,
-            lattice=self.arithmetic == LATTICE,
-            counted=self.outside is not None,
-        )
-
-    @property
-    def cautions(self) -> list[str]:
-        """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise,
-        few valid records, many records outside the ball.
-        """
-        found = cautions(self.guarantee, self.delta, self.records)
-        counts = (self.much_noise, self.valid, self.outside)
-        further = [f.caution for f in counts if f is not None]
-        return [*found, *(caution for caution in further if caution is not None)]
-
-    # ---------------------------------------------------------------- for machines
-    def to_dict(self) -> dict[str, Any]:
-        """The same facts as JSON-ready values; infinite numbers are the string "infinity"."""
-        return {
-            "schema": SCHEMA,
-            "private": self.private,
-            "title": self.title,
-            "released": self.released,
-            "released_sha256": self.checksum,
-            "created_utc": self.created,
-            "protects": f"one {self.guarantee.unit}",
-            "records": None if self.of_people else self.records,
-            "records_is_lower_bound": self.at_least and not self.of_people,
-            **self._people_dict(),
-            "one_record_is": self.record_is,
-            "max_records_per_person": self.max_records_per_person,
-            "space": self.space,
-            "domain": self.domain,
-            "radius": _json_number(self.radius),
-            "private_search": None if self.search is None else self.search.to_dict(),
-            "clipping": self.clipping,
-            "records_valid": None if self.valid is None else self.valid.to_dict(),
-            "records_outside": None if self.outside is None else self.outside.to_dict(),
-            "mechanism": self.mechanism,
-            "sensitivity": _json_number(self.sensitivity),
-            "noise_scale": _json_number(self.noise_scale),
-            "arithmetic": self.arithmetic or None,
-            "error_from_noise": _json_number(self.error_from_noise),
-            "confidence_region": None if self.region is None else self.region.to_dict(),
-            "population_regions": [region.to_dict() for region in self.population],
-            "guarantee": self._guarantee_dict(),
-            "attacker": self._attacker_dict(),
-            "cautions": self.cautions,
-            "not_guaranteed": [{"what": heading, "why": why} for heading, why in self.limits],
-            "stated_by_the_publisher": list(self.stated),
-            "randomness": {
-                "cryptographic": not self.reproducible,
-                "source": (
-                    "a seed (not private)"
-                    if self.reproducible
-                    else "the operating system, or ChaCha20 keyed by it"
-                ),
-            },
-            "ledger": self.ledger,
-            "in_ledger": self.in_ledger,
-            "versions": dict(self.versions),
-        }
-
-    @property
-    def of_people(self) -> bool:
-        """Whether everything of one person is protected; `records` are people then."""
-        return self.guarantee.unit == PERSON
-
-    def _people_dict(self) -> dict[str, Any]:
-        if not self.of_people:
-            return {}
-        return {"people": self.records, "people_is_lower_bound": self.at_least}
-
-    def _guarantee_dict(self) -> dict[str, Any]:
-        stated: dict[str, Any] = {
-            "adjacency": str(self.guarantee.adjacency),
-            "assumes": self.guarantee.assumes,
-            "epsilon": _json_number(self.epsilon),
-            "delta": self.delta,
-            "budget": None if self.budget is None else [self.budget.epsilon, self.budget.delta],
-            "epsilon_delta_curve": [[_json_number(e), d] for e, d in self.trade_off.supports],
-        }
-        if self.max_records_per_person is not None:
-            person = self.guarantee.group(self.max_records_per_person)
-            stated["epsilon_of_one_person"] = _json_number(float(person.epsilon(self.delta)))
-        return stated
-
-    def _attacker_dict(self) -> dict[str, Any]:
-        bound = self.trade_off
-        return {
-            "best_guess_between_two_candidates": bound.best_guess,
-            "advantage": bound.advantage,
-            "detection_rate_at_1_percent_false_alarms": bound.rate(0.01),
-            "detection_rate_at_0.1_percent_false_alarms": bound.rate(0.001),
-            "detection_rates_of_more": {
-                kind: {"at_1_percent_false_alarms": one, "at_0.1_percent_false_alarms": tenth}
-                for kind, one, tenth in self.detected_together
-            },
-            "largest_posterior": {f"{p:g}": after for p, after in self.beliefs()},
-            "reading": strength(bound.best_guess)[0] if self.private else "none",
-        }
-
-    @property
-    def detected_together(self) -> list[tuple[str, float, float]]:
-        """What an attack detects at 1 % and at 0.1 % false alarms, where more than one record and
-        one release are looked at: ("person", ...) for all records of one person, ("ledger", ...)
-        for one record and everything that the ledger has charged. Where all figures are upper
-        bounds, that of more is at least that of one.
-        """
-        more: list[tuple[str, Guarantee]] = []
-        if self.max_records_per_person is not None and not self.of_people:
-            more.append(("person", self.guarantee.group(self.max_records_per_person)))
-        if self.spent is not None:
-            more.append(("ledger", self.spent))
-        one = self.trade_off
-
-        def at(whole: Guarantee, rate: float) -> float:
-            return max(one.rate(rate), whole.attack_rate(rate))
-
-        return [(kind, at(g, 0.01), at(g, 0.001)) for kind, g in more]
-
-    def beliefs(self) -> list[tuple[float, float]]:
-        """The largest belief after the release for some beliefs before it: (before, after)."""
-        loss = self.trade_off.loss_bound(self.delta)
-        return [(p, posterior(p, loss)) for p in _PRIORS]
-
-    def to_json(self) -> str:
-        """`to_dict` as indented JSON."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
-    # ---------------------------------------------------------------- for people
-    @property
-    def cards(self) -> list[tuple[str, str, str]]:
-        """The first figures: (name, figure, meaning)."""
-        return [
-            ("epsilon", rounded_up(self.epsilon), "smaller is more private; a true upper bound"),
-            ("delta", rounded_up(self.delta) if self.delta > 0 else "0", DELTA_MEANING),
-            ("people", self.records_in_words, "each with all records")
-            if self.of_people
-            else ("records", self.records_in_words, self.record_is),
-            (
-                "best guess",
-                percent(self.trade_off.best_guess, up=True),
-                "an attacker's success; a coin has 50 %",
-            ),
-        ]
-
-    @property
-    def records_in_words(self) -> str:
-        """How many records (or people) went in, or the public lower bound of their number."""
-        return f"{'at least ' if self.at_least else ''}{self.records:,}"
-
-    @property
-    def rows(self) -> list[tuple[str, str]]:
-        """What was released and how: (name, text)."""
-        words = OF_PEOPLE if self.of_people else ADJACENCY
-        rows: list[tuple[str, str | None]] = [
-            ("Released", self.released),
-            ("Made from", self._made_from()),
-            ("Space", self.space),
-            ("Domain", self.domain),
-            ("How it was found", None if self.search is None else self.search.sentence),
-            ("Clipping", self.clipping + "."),
-            ("Valid", None if self.valid is None else valid_sentence(self.valid)),
-            ("Outside the domain", self._outside()),
-            ("Mechanism", self.mechanism_words or self.mechanism),
-            ("Sensitivity", self._sensitivity()),
-            ("Noise scale", number(self.noise_scale)),
-            ("Arithmetic", in_words(self.arithmetic) if self.arithmetic else None),
-            ("Neighbouring data", words.get(str(self.guarantee.adjacency))),
-            ("Guarantee", self._sentence()),
-            ("It assumes", self.guarantee.assumes or None),
-            ("One person", self._person()),
-            ("Budget", self._budget()),
-            ("Error from noise", self._error()),
-            ("Confidence region", None if self.region is None else self.region.sentence),
-            *(("Population", region.sentence) for region in self.population),
-            ("Ledger", self.ledger),
-            ("Released file", None if self.checksum is None else f"SHA-256 {self.checksum}"),
-        ]
-        return [(name, text) for name, text in rows if text is not None]
-
-    def _made_from(self) -> str:
-        least = "at least " if self.at_least else ""
-        if self.of_people:
-            people = counted(self.records, "person", "people")
-            return f"{least}{people}, {self.person_is}; one record is {self.record_is}"
-        return f"{least}{counted(self.records, 'record')}; one record is {self.record_is}"
-
-    def _outside(self) -> str | None:
-        return None if self.outside is None else outside_sentence(self.outside)
-
-    def _sensitivity(self) -> str:
+# ---------------------------------------------------------------- who sees what
+def seen_by(release: Release | OptimizationResult) -> str:
+    """Who sees records, who sees noisy answers, and who sees the result only."""
+    known = known_of(release)
+    if "sizes" not in known and not hasattr(release, "invitations"):
         return (
-            f"{number(self.sensitivity)} (the most that one {self.guarantee.unit} can move the"
-            " result)"
+            "whoever runs the program sees the records. Everybody else sees the released value and"
+            " this page"
         )
-
-    def _sentence(self) -> str:
-        if not math.isfinite(self.epsilon):
-            return f"none: no bound on what the release reveals about one {self.guarantee.unit}"
-        eps = rounded_up(self.epsilon)
-        factor = (
-            f"by at most the factor {rounded_up(math.exp(min(self.epsilon, 700.0)), 3)} (e to the"
-            f" power {eps})"
-        )
-        name, rest = f"{eps}-differential privacy (pure)", ""
-        if self.delta > 0:
-            delta = rounded_up(self.delta)
-            name, rest = f"({eps}, {delta})-differential privacy", f", plus {delta}"
+    records = "the records of a site are seen by that site alone."
+    if known.get("noise") == "shared":
         return (
-            f"{name}: exchanging one data set for a neighbouring one changes the probability of"
-            f" any event {factor}{rest}"
+            f"{records} The server sees their masked answers, whose sum carries the noise of all"
+            " sites together; it learns that sum and nothing else while what the guarantee assumes"
+            " holds"
         )
-
-    def _person(self) -> str | None:
-        k = self.max_records_per_person
-        if k is None or not self.guarantee.is_private:
-            return None
-        count = "one record" if k == 1 else f"up to {counted(k, 'record')}"
-        return f"one person with {count}: {group_sentence(self.guarantee, k, self.delta)}"
-
-    def _budget(self) -> str | None:
-        if self.budget is None:
-            return None
-        return f"epsilon {number(self.budget.epsilon)}, delta {number(self.budget.delta)}"
-
-    def _error(self) -> str | None:
-        if self.error_from_noise is None:
-            return None
-        bar = None if self.search is None else self.search.error_bar
-        below = "" if bar is None else f"; below {number(bar)} with probability 95 %"
-        numbers = "public" if self.search is None else "released"
-        return (
-            f"{number(self.error_from_noise)} (root mean squared distance, by a formula of"
-            f" {numbers} numbers{below}). {bias_sentence(self.radius)}"
-        )
-
-    @property
-    def origin(self) -> list[tuple[str, str]]:
-        """Where the release comes from: (name, text)."""
-        return [
-            (
-                "Randomness",
-                "a seed given by the user; reproducible, therefore not private"
-                if self.reproducible
-                else "cryptographic: the operating system, or ChaCha20 with a 256-bit key from it,"
-                " not kept",
-            ),
-            ("Made with", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
-            (
-                "Not in this page",
-                "no record, no noise, no key; the released value is named by its checksum only",
-            ),
-        ]
+    drawn = ""
+    if known.get("participation") == "uniform":
+        drawn = ", over the random choice of the sites that each round asked"
+    return (
+        f"{records} Each site adds all noise to its answers itself. The server, and whoever reads"
+        " its messages, see the noisy answer of every site and which sites answered; the guarantee"
+        f" holds against them too{drawn}"
+    )
 
 
-def _json_number(x: float | None) -> float | str | None:
-    if x is None or math.isfinite(x):
-        return x
-    return "infinity" if x > 0 else "undefined"
+def participation(release: Release | OptimizationResult, delta: float) -> str | None:
+    """What a site can state that knows how often it took part; None where no sites took part."""
+    invitations = getattr(release, "invitations", None)
+    if not invitations:
+        return None
+    most = max(invitations.values())
+    cost = cast("Any", release).participation_guarantee(most).epsilon(delta)
+    return (
+        f"the sites took part {min(invitations.values())} to {most} times. Given how often it was"
+        f" asked, a site that took part {most} times can state epsilon {rounded_up(float(cost))} at"
+        f" delta {rounded_up(delta) if delta else 0} for its own records"
+    )

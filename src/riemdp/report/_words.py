@@ -1,4 +1,4 @@
-"""The sentences of a privacy report: numbers in words, cautions, and what is not guaranteed."""
+"""Numbers in words, and the sentences that a privacy report and the terminal share."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ OF_PEOPLE = {
 
 ONE_POINT = "one point each: the mean of that person's records"
 
-DELTA_MEANING = "additive slack on every probability; keep it far below 1/n"
 GROUPS = (2, 5)  # sizes of a person's share that every report gives figures for
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-# ----------------------------------------------------------------------------------------------
-# numbers
+# ---------------------------------------------------------------- numbers
 def number(x: float | None) -> str:
     """A number for a reader: three significant digits, no exponent where it can be avoided."""
     if x is None:
@@ -88,8 +86,7 @@ def epsilon_and_delta(epsilon: float, delta: float) -> str:
     return f"epsilon {rounded_up(epsilon)} at delta {rounded_up(delta) if delta else 0}"
 
 
-# ----------------------------------------------------------------------------------------------
-# readings
+# ---------------------------------------------------------------- readings
 def strength(best_guess: float) -> tuple[str, str]:
     """A reading aid for the success rate of the best possible guess between two candidates.
 
@@ -142,129 +139,6 @@ def valid_sentence(valid: ValidCount) -> str:
     )
 
 
-# ----------------------------------------------------------------------------------------------
-# what is not guaranteed
-def limits(
-    guarantee: Guarantee,
-    delta: float,
-    *,
-    reproducible: bool,
-    radius: float | None = None,
-    found: bool = False,
-    lattice: bool = False,
-    counted: bool = False,
-) -> list[tuple[str, str]]:
-    """What the guarantee does not say: (heading, sentence), shown on every report.
-
-    Args:
-        guarantee: Of the release.
-        delta: At which epsilon is stated.
-        reproducible: Whether the noise came from a seed.
-        radius: Of the ball, if there is one.
-        found: Whether that ball was found privately.
-        lattice: Whether the noise is in integers on a public grid.
-        counted: Whether the records outside were counted with noise.
-    """
-    people = guarantee.unit == PERSON
-    items = [
-        ("Whose records are whose", _LABELS)
-        if people
-        else ("A person with several records", _several_records(guarantee, delta)),
-        (
-            "How near the result is to the truth",
-            "Epsilon and delta say nothing about accuracy. "
-            + (
-                "Clipping biases the result where many records are clipped."
-                if radius is None
-                else f"Records farther than {number(radius)} from the centre are moved to that"
-                " distance, which biases the result where there are many of them; "
-                + (
-                    "about how many there are stands above."
-                    if counted
-                    else "how many there are is private."
-                )
-            ),
-        ),
-        (
-            "What the result says about everyone",
-            "A private release still tells the truth about the group. If the group's average"
-            " implies something about a person who belongs to it, that conclusion is not"
-            " prevented, because it would be the same without the person's record.",
-        ),
-        (
-            "Other releases from the same records",
-            "Every further release adds to the cost. The figure above covers this release only,"
-            " unless a ledger total is shown; releases made outside one ledger have to be composed"
-            " by hand.",
-        ),
-        (
-            "Choices made by looking at the data",
-            (
-                "The ball was found with noise, which the guarantee covers. Where its search began"
-                " and the epsilon"
-                if found
-                else "The centre, the radius, the epsilon and the mechanism"
-            )
-            + " must have been chosen without looking at these records. The program cannot check"
-            " that; the person who signs below vouches for it.",
-        ),
-        (
-            "The computer itself",
-            "Someone who can read the memory or disk of the machine, or time the computation"
-            " precisely, sees more than the release. "
-            + (
-                "Noise is drawn in whole numbers on a public grid, so which numbers can come out is"
-                " the same for all data."
-                if lattice
-                else "Noise is drawn in 64-bit floating point; attacks on the last bits are not"
-                " excluded by proof."
-            ),
-        ),
-    ]
-    if str(guarantee.adjacency) == "replace-one":
-        items.insert(
-            1,
-            ("The number of people", _HOW_MANY_PEOPLE)
-            if people
-            else (
-                "The number of records",
-                "How many records there are is treated as known to everybody. That one more or one"
-                " fewer person took part is therefore not hidden by this statement.",
-            ),
-        )
-    if delta > 0.0:
-        items.insert(
-            0,
-            (
-                f"The slack delta = {rounded_up(delta)}",
-                "Every probability may exceed its bound by this much. Delta is not the probability"
-                " of a failure: it is slack on every event, and what the events within that slack"
-                " reveal is not limited.",
-            ),
-        )
-    if reproducible:
-        items.insert(
-            0,
-            (
-                "Everything, in this run",
-                "The noise came from a seed. Whoever knows or guesses the seed can subtract it. No"
-                " statement of privacy applies.",
-            ),
-        )
-    return items
-
-
-_LABELS = (
-    "The guarantee is for one person with all records that the labels give to that person. Records"
-    " of one person under two labels are protected as those of two people are. That every record"
-    " has a label is not protected."
-)
-_HOW_MANY_PEOPLE = (
-    "How many people there are is treated as known to everybody. That one person more or fewer took"
-    " part is therefore not hidden by this statement; how many records a person has is."
-)
-
-
 def group_sentence(guarantee: Guarantee, records: int, delta: float) -> str:
     """What a person with up to this many records can be told, by `Guarantee.group`."""
     together = guarantee.group(records)
@@ -273,17 +147,3 @@ def group_sentence(guarantee: Guarantee, records: int, delta: float) -> str:
         return f"no finite epsilon at delta {rounded_up(delta) if delta else 0}"
     guess = percent(together.trade_off().best_guess, up=True)
     return f"{epsilon_and_delta(reach, delta)} (best guess {guess})"
-
-
-def _several_records(guarantee: Guarantee, delta: float) -> str:
-    start = (
-        "The guarantee is for one record. A person who contributed k records is protected less:"
-        " epsilon grows about k-fold or more"
-    )
-    if not guarantee.is_private:
-        return start + "."
-    figures = "; ".join(f"{k} records: {group_sentence(guarantee, k, delta)}" for k in GROUPS)
-    return (
-        f"{start}: {figures}. Combine the records of a person into one before the release, or"
-        " state the guarantee for all of them."
-    )
