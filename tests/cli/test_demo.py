@@ -29,7 +29,7 @@ def test_files_are_all_there_and_nothing_else(out):
 
 
 def test_every_release_is_in_the_ledger_and_one_is_on_the_page(out):
-    ledger = riemdp.Ledger.load(out / "ledger.json")
+    ledger = riemdp.Ledger.open(out / "ledger.json")
     assert ledger.charges == 2
     assert 4.0 < ledger.spent.epsilon(1e-5) < 5.0
     report = json.loads((out / "privacy-report.json").read_text())

@@ -1,3 +1,4 @@
+# pyright: reportInvalidTypeForm=false
 """A search over messages without an engine: three sites with files of their own, a server that
 waits, restarts and is lied to.
 """

@@ -1,3 +1,4 @@
+# pyright: reportOptionalMemberAccess=false, reportArgumentType=false
 """Where the mean of a population lies: coverage, the formula, and what is refused."""
 
 from __future__ import annotations
