@@ -11,7 +11,6 @@ import pytest
 from riemdp import InvalidArgument
 from riemdp.manifolds import (
     AbstractManifold,
-    CheckReport,
     Euclidean,
     ManifoldCheckError,
     Sphere,
@@ -19,7 +18,6 @@ from riemdp.manifolds import (
 )
 from riemdp.manifolds._lorentz import Lorentz
 from riemdp.manifolds._poincare import PoincareBall
-from riemdp.manifolds._properties import PROPERTIES
 
 
 class NoiseTooSmall(PoincareBall):
@@ -230,26 +228,6 @@ def test_an_operation_that_is_not_offered_is_skipped_and_named() -> None:
     assert "use another space" in str(report)
 
 
-def test_the_report_reads_well_and_repeats() -> None:
-    names = ["facts", "frame_is_orthonormal", "noise_is_isotropic"]
-    one, two = (check(Sphere(3), key=7, properties=names) for _ in range(2))
-    assert isinstance(one, CheckReport)
-    assert one == two
-    assert [row.name for row in one.rows] == names
-    assert "Sphere(n=3): all properties hold" in str(one)
-    with pytest.raises(KeyError):
-        one["curvature"]
-
-
-def test_own_points_and_tolerances() -> None:
-    points = np.eye(3)[:2]
-    assert check(Sphere(3), points=points, samples=2, properties=["facts"]).ok
-    strict = check(Sphere(3), properties=["geodesic_speed"], tolerances={"geodesic_speed": 1e-17})
-    assert strict.failures == ("geodesic_speed",)
-    bad = check(Sphere(3), points=np.full((5, 3), np.nan), properties=["frame_is_orthonormal"])
-    assert not bad.ok
-
-
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
@@ -263,13 +241,3 @@ def test_own_points_and_tolerances() -> None:
 def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
     with pytest.raises(InvalidArgument, match=f"`{name}`"):
         check(Sphere(3), **arguments)
-
-
-def test_only_manifolds_can_be_checked() -> None:
-    with pytest.raises(InvalidArgument, match="`manifold`"):
-        check("sphere")  # pyright: ignore[reportArgumentType]
-
-
-def test_every_property_says_what_it_means() -> None:
-    assert len(PROPERTIES) >= 25
-    assert all(prop.meaning and prop.tolerance >= 0.0 for prop in PROPERTIES.values())

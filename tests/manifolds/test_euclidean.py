@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -29,24 +28,6 @@ def test_formulas_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(M.to_coordinates(p, v), v.reshape(5, 6))
     np.testing.assert_array_equal(M.from_coordinates(p, v.reshape(5, 6)), v)
     np.testing.assert_array_equal(M.log_volume_density(p, v), np.zeros(5))
-
-
-def test_one_point_against_a_batch() -> None:
-    p, v = np.zeros((2, 3)), np.ones((7, 2, 3))
-    for result in (M.exp(p, v), M.transport(v, p, p), M.to_tangent(v, p), M.egrad_to_rgrad(v, p)):
-        assert result.shape == (7, 2, 3)
-    assert M.norm(v, p).shape == (7,)
-    assert M.log_volume_density(v, p).shape == (7,)
-    assert M.is_tangent(v, p).shape == (7,)
-
-
-def test_real_numbers_are_a_manifold_of_dimension_one() -> None:
-    line = Euclidean()
-    assert (line.shape, line.dim, line.noise_size) == ((), 1, 1)
-    assert float(line.dist(-1.0, 2.0)) == 3.0
-    assert line.to_coordinates(0.0, 2.0).shape == (1,)
-    assert line.tangent_normal(jax.random.key(0), 0.0, shape=(4,)).shape == (4,)
-    assert float(jax.grad(line.dist)(jnp.array(1.0), jnp.array(1.0))) == 0.0
 
 
 def test_tangent_noise_is_gaussian() -> None:

@@ -246,22 +246,3 @@ def test_curvature_bounds_are_attained_and_not_exceeded():
 def test_bad_sizes_are_refused_with_the_argument_named(m, r):
     with pytest.raises(InvalidArgument, match=r"argument `[mr]`"):
         Grassmann(m, r)
-
-
-def test_bad_arrays():
-    p, v, _ = points(M)
-    with pytest.raises(InvalidArgument, match="argument `p`"):
-        M.exp(np.zeros((2, 6)), v[0])
-    bad = np.array(p[0])
-    bad[0, 0] = np.nan
-    assert not bool(M.belongs(bad))
-    assert np.isnan(float(M.dist(bad, p[1])))
-    assert not bool(M.is_tangent(p[0], p[0]))
-    assert not bool(M.belongs(2.0 * p[0]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("m", [Grassmann(2, 1), Grassmann(4, 2), Grassmann(5, 4)], ids=str)
-def test_every_property_holds_at_the_edges(m):
-    report = check(m)
-    assert report.ok, str(report)

@@ -76,20 +76,6 @@ def test_the_way_back_is_a_projection_that_removes_half_of_the_noise(metric):
     assert np.all(nearer <= other)
 
 
-def test_a_private_mean_of_hermitian_matrices():
-    h = hermitian(400)
-    space, budget = riemdp.spd(4, "logeuclid"), Budget(2.0, 1e-5)
-    ball = Ball(real_embedding(np.eye(2)), 2.5)
-    release = riemdp.private_frechet_mean(
-        space, real_embedding(h), ball, budget, mechanism="wrapped-gaussian", rng=1
-    )
-    assert release.guarantee.epsilon(1e-5) <= 2.0
-    mean = from_real_embedding(release.value, "logeuclid")
-    assert np.all(np.linalg.eigvalsh(mean) > 0)
-    exact = power(power(h, np.log).mean(axis=0), np.exp)
-    assert distance("logeuclid", mean, exact) < 0.2
-
-
 def test_refusals_of_complex_arrays_name_the_embedding():
     h = hermitian(40)
     y = np.arange(40) % 2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp.manifolds import Lorentz, PoincareBall
+from riemdp.manifolds import Lorentz
 from riemdp.manifolds._lorentz import between, seen_from, squared_chord
 
 from ..statistical import ALPHA, gaussian_p_value
@@ -19,7 +19,6 @@ from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
 
 LORENTZ = Lorentz(4)
 LORENTZ_OF = {n: Lorentz(n) for n in (2, 3, 5)}
-BALL = PoincareBall(3)
 ULP = 2.0**-52
 
 
@@ -159,24 +158,6 @@ def test_the_three_forms_of_the_chord_meet() -> None:
         np.testing.assert_allclose(LORENTZ.norm(q, back), 0.0, atol=1e-12)
 
 
-def test_isometric_to_the_poincare_ball() -> None:
-    def to_ball(x: jax.Array) -> jax.Array:
-        return x[..., 1:] / (1.0 + x[..., :1])
-
-    p, r = (
-        LORENTZ.random_point(jax.random.key(0), (5,)),
-        LORENTZ.random_point(jax.random.key(1), (5,)),
-    )
-    u = LORENTZ.tangent_normal(jax.random.key(2), p)
-    a, b = to_ball(p), to_ball(r)
-    push = jax.jvp(to_ball, (p,), (u,))[1]
-    np.testing.assert_allclose(BALL.dist(a, b), LORENTZ.dist(p, r), rtol=1e-13)
-    np.testing.assert_allclose(BALL.norm(a, push), LORENTZ.norm(p, u), rtol=1e-13)
-    np.testing.assert_allclose(BALL.exp(a, push), to_ball(LORENTZ.exp(p, u)), atol=1e-14)
-    moved = jax.jvp(to_ball, (r,), (LORENTZ.transport(p, r, u),))[1]
-    np.testing.assert_allclose(BALL.transport(a, b, push), moved, atol=1e-13)
-
-
 def test_results_stay_on_the_sheet() -> None:
     p = LORENTZ.random_point(jax.random.key(0), (5,))
     v = LORENTZ.tangent_normal(jax.random.key(1), p, 2.0)
@@ -214,14 +195,6 @@ def test_tangent_noise_is_gaussian_and_the_published_ones_are_not() -> None:
 def test_bad_dimension(n: object) -> None:
     with pytest.raises(InvalidArgument, match="`n`"):
         Lorentz(n)  # pyright: ignore[reportArgumentType]
-
-
-def test_facts() -> None:
-    assert (LORENTZ.shape, LORENTZ.dim, LORENTZ.noise_size) == ((4,), 3, 3)
-    assert LORENTZ.curvature_bounds == (-1.0, -1.0)
-    assert Lorentz(2).curvature_bounds == (0.0, 0.0)
-    assert LORENTZ.is_hadamard
-    assert LORENTZ.is_homogeneous
 
 
 def _by_mpmath(p, q, share):

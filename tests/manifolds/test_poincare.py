@@ -85,11 +85,3 @@ def test_tangent_noise_is_gaussian_and_the_published_factors_are_not() -> None:
 def test_bad_dimension(n: object) -> None:
     with pytest.raises(InvalidArgument, match="`n`"):
         PoincareBall(n)  # pyright: ignore[reportArgumentType]
-
-
-def test_facts() -> None:
-    assert (BALL.shape, BALL.dim, BALL.noise_size) == ((2,), 2, 2)
-    assert BALL.curvature_bounds == (-1.0, -1.0)
-    assert PoincareBall(1).curvature_bounds == (0.0, 0.0)
-    assert BALL.is_hadamard
-    assert float(BALL.dist(BALL.origin, BALL.origin)) == 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -82,17 +81,6 @@ def test_products_nest() -> None:
     )
     assert nested.to_coordinates(p, v).shape == (5,)
     assert float(nested.dist(p, p)) == 0.0
-
-
-def test_lists_and_different_batches_are_taken(drawn: tuple) -> None:
-    p, q, v = drawn
-    np.testing.assert_array_equal(M.dist(list(p), list(q)), M.dist(p, q))
-    one = jax.tree.map(lambda x: x[0], p)
-    assert M.dist(one, q).shape == (5,)
-    assert M.dist((p[0], p[1][0]), one).shape == (5,)
-    assert bool(jnp.all(M.belongs(p)))
-    assert not bool(jnp.any(M.belongs((2.0 * p[0], p[1]))))
-    assert bool(jnp.all(M.is_tangent(p, v)))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from riemdp import InvalidArgument
 from riemdp.manifolds import check
 from riemdp.manifolds._properties import PROPERTIES
 
-from .cases import CASES, Case, over_cases
+from .cases import Case, over_cases
 
 # These two recompile every formula, which is most of the time of a check; the quick run leaves them
 # to `make test-slow`.
@@ -36,20 +36,6 @@ def test_every_property_holds(case: Case, key: int) -> None:
     assert report.ok, str(report)
     assert set(report.not_offered) == case.not_offered
     assert case.manifold.transport_is_parallel == case.parallel
-
-
-@pytest.mark.slow
-@over_cases()
-def test_batches_and_compiled_formulas_agree_with_single_points(case: Case) -> None:
-    for key in range(3):
-        report = check(
-            case.manifold,
-            key=key,
-            radius=case.radius,
-            tolerances=case.tolerances,
-            properties=_RECOMPILING,
-        )
-        assert report.ok, str(report)
 
 
 @over_cases(where="has_log")
@@ -135,12 +121,6 @@ def test_bad_arguments_are_named(case: Case) -> None:
         m.tangent_normal(jax.random.key(0), p, -1.0)
     with pytest.raises(InvalidArgument, match="`atol`"):
         m.belongs(p, float("nan"))
-
-
-def test_the_table_has_unique_names_and_hashable_instances() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert len({case.manifold for case in CASES}) == len(CASES)
-    assert all("(" in repr(case.manifold) for case in CASES)
 
 
 @over_cases()

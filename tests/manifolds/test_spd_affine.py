@@ -75,24 +75,6 @@ def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues():
     np.testing.assert_allclose(jnp.einsum("ijkl,kl->ij", hessian, P), 2 * P, atol=1e-13)
 
 
-def test_volume_density_against_finite_differences():
-    """A peer library pins values that finite differences refute; so the truth here is numerical,
-    and closed form for k = 2.
-    """
-    for size in (0.3, 1.5):
-        v = M.from_coordinates(P, size * np.random.default_rng(3).standard_normal(M.dim))
-        assert float(M.log_volume_density(P, v)) == pytest.approx(
-            oracle.numeric_log_volume(M, P, v), abs=1e-6
-        )
-    flat = SPDAffineInvariant(2)
-    assert float(flat.log_volume_density(np.eye(2), np.diag([3.0, 1.0]))) == pytest.approx(
-        np.log(np.sinh(1.0)), rel=1e-14
-    )
-    assert float(flat.log_volume_density(np.eye(2), np.diag([3e-9, 1e-9]))) == pytest.approx(
-        1e-18 / 6, rel=1e-9
-    )
-
-
 def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
     rng = np.random.default_rng(1)
     basis = np.linalg.qr(rng.standard_normal((40, M.dim, 2)))[0]

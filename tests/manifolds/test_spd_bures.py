@@ -68,17 +68,6 @@ def test_gradient_is_minus_twice_the_log_and_finite_at_ties():
     )  # twice the metric, tr/4
 
 
-def test_derivative_of_transport_against_differences():
-    def moved(p):
-        return M.transport(p, Q, V)
-
-    for p in (jnp.asarray(P), jnp.eye(4)):
-        slope = jax.jvp(moved, (p,), (jnp.asarray(U),))[1]
-        step = 1e-6
-        numeric = (moved(p + step * U) - moved(p - step * U)) / (2 * step)
-        np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
-
-
 def test_transport_is_an_isometry_without_sign_flips():
     """Continuity where eigenvalues of q cross: an eigenvector frame would jump, the spectral root
     does not.
@@ -154,15 +143,6 @@ def test_exponential_outside_its_domain():
     assert bool(M.belongs(M.exp(P, outside)))
     assert np.linalg.eigvalsh(np.asarray(M.exp(P, edge)))[-1] < 1e-15  # singular, as documented
     assert bool(jnp.all(M.belongs(M.retract(P, np.stack([inside, outside, edge])))))
-
-
-def test_volume_density_against_finite_differences():
-    for size in (0.05, 0.2):
-        v = size * (U @ P + P @ U)
-        assert float(M.log_volume_density(P, v)) == pytest.approx(
-            oracle.numeric_log_volume(M, P, v), abs=1e-7
-        )
-    assert float(M.log_volume_density(P, 0 * P)) == pytest.approx(0.0, abs=1e-13)
 
 
 def test_curvature_lies_between_zero_and_the_bound_which_is_attained():

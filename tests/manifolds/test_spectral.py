@@ -67,52 +67,6 @@ def test_gradient_at_repeated_eigenvalues_is_exact_where_the_naive_one_is_nan():
     assert np.isnan(naive).any()  # so the check above has something to catch
 
 
-@pytest.mark.slow
-def test_derivatives_of_every_order_at_ties():
-    """At 2 I the n-th derivative is f^(n)(2) h^n: orders 1 to 4, forward over forward and forward
-    over reverse.
-    """
-    h = DIRECTIONS[0]
-    a = 2.0 * jnp.eye(K)
-    powers = [np.linalg.matrix_power(h, n) for n in range(5)]
-    exact = {
-        "exp": [np.exp(2.0)] * 5,
-        "log": [np.log(2.0), 1 / 2, -1 / 4, 2 / 8, -6 / 16],
-        "sqrt": [2**0.5, 0.5 * 2**-0.5, -0.25 * 2**-1.5, 0.375 * 2**-2.5, -0.9375 * 2**-3.5],
-        "invsqrt": [2**-0.5, -0.5 * 2**-1.5, 0.75 * 2**-2.5, -1.875 * 2**-3.5, 6.5625 * 2**-4.5],
-    }
-
-    def nested(function):
-        def along(f):
-            return lambda x: jax.jvp(f, (x,), (jnp.asarray(h),))[1]
-
-        chain = [function]
-        for _ in range(4):
-            chain.append(along(chain[-1]))
-        return [f(a) for f in chain[1:]]
-
-    for name, coefficients in exact.items():
-        found = jax.jit(lambda name=name: nested(FUNCTIONS[name][0]))()
-        for n, value in enumerate(found, start=1):
-            np.testing.assert_allclose(
-                value,
-                coefficients[n] * powers[n],
-                rtol=1e-11,
-                atol=1e-11,
-                err_msg=f"{name}, order {n}",
-            )
-
-    weight = jnp.asarray(DIRECTIONS[1])
-    mixed = jax.jit(
-        lambda x: jax.jvp(
-            jax.grad(lambda y: jnp.sum(sp.logm(y) * weight)), (x,), (jnp.asarray(h),)
-        )[1]
-    )(a)
-    np.testing.assert_allclose(
-        mixed, -0.125 * (h @ weight + weight @ h), atol=1e-13
-    )  # transpose of D^2 log[h, .]
-
-
 def test_second_derivative_agrees_with_differences_and_is_symmetric():
     u, v = jnp.asarray(DIRECTIONS[0]), jnp.asarray(DIRECTIONS[1])
 
@@ -128,26 +82,6 @@ def test_second_derivative_agrees_with_differences_and_is_symmetric():
         np.testing.assert_allclose(
             value, numeric, rtol=1e-5, atol=1e-6 * float(jnp.max(jnp.abs(value)))
         )
-
-
-def test_hessians_agree_in_every_mode():
-    w = jnp.asarray(DIRECTIONS[2][:2, :2])
-
-    def f(a):
-        return jnp.sum(sp.logm(sp.sym(a)) * w) + jnp.sum(sp.sqrtm(sp.sym(a)) ** 2)
-
-    modes = jax.jit(
-        lambda a: [
-            jax.jacfwd(jax.jacfwd(f))(a),
-            jax.jacfwd(jax.jacrev(f))(a),
-            jax.jacrev(jax.jacrev(f))(a),
-        ]
-    )
-    for a in (jnp.asarray(POINTS[0][:2, :2]), jnp.eye(2)):
-        first, *others = modes(a)
-        assert np.isfinite(first).all()
-        for other in others:
-            np.testing.assert_allclose(other, first, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["log", "exp", "power", "power -0.5", "power 0.3"])
@@ -186,29 +120,6 @@ def test_divided_differences_against_mpmath(kind):
             assert float(second[i, j, m]) == pytest.approx(
                 exact(nodes[i], nodes[j], nodes[m]), rel=1e-11
             )
-
-
-def test_batching_matches_a_loop_and_unbatched_arguments_keep_their_shape():
-    a, h = jnp.asarray(POINTS), jnp.asarray(DIRECTIONS)
-
-    def slope(x, y):
-        return jax.jvp(sp.logm, (x,), (y,))[1]
-
-    loop = jnp.stack([slope(x, y) for x, y in zip(a, h, strict=True)])
-    np.testing.assert_allclose(jax.vmap(slope)(a, h), loop, atol=1e-13)
-    one = sp.spectrum(a[0])
-    both = jax.vmap(lambda y: sp.apply("log", a[0], one, y))(h)
-    np.testing.assert_allclose(both, sp.apply("log", a[0], one, h), atol=1e-14)
-
-    def total(x, y):
-        return jnp.sum(sp.apply("log", x, sp.spectrum(x), y) ** 2)
-
-    # The gradient with respect to one matrix used by a batch of directions is the sum over the
-    # batch.
-    together = jax.grad(total)(a[0], h)
-    assert together.shape == (K, K)
-    np.testing.assert_allclose(together, sum(jax.grad(total)(a[0], y) for y in h), rtol=1e-10)
-    assert jax.grad(total, argnums=1)(a[0], h[:1]).shape == (1, K, K)
 
 
 def test_lyapunov_and_floor():

@@ -119,16 +119,6 @@ def test_bad_dimension(n: object) -> None:
         Sphere(n)  # pyright: ignore[reportArgumentType]
 
 
-def test_facts() -> None:
-    assert (SPHERE.shape, SPHERE.dim, SPHERE.noise_size) == ((4,), 3, 4)
-    assert SPHERE.curvature_bounds == (1.0, 1.0)
-    assert not SPHERE.is_hadamard
-    assert SPHERE.is_homogeneous
-    assert Sphere(4) == SPHERE
-    assert Sphere(5) != SPHERE
-    np.testing.assert_allclose(SPHERE.injectivity_radius(SPHERE.origin), np.pi)
-
-
 def test_transport_to_the_opposite_point_is_along_the_logarithm() -> None:
     """At cb83de5 it left vectors as they were: along no geodesic, and not that of `log`."""
     space = Sphere(4)

@@ -132,17 +132,6 @@ def test_retract_and_its_derivative_are_finite_where_singular_values_coincide():
     assert bool(jnp.all(jnp.isfinite(projected)))
 
 
-@pytest.mark.parametrize("operation", ["log", "dist", "squared_dist"])
-def test_what_has_no_closed_form_says_what_to_use_instead(operation):
-    p, _, q = points(M, 1.0)
-    with pytest.raises(
-        NotImplementedError, match=rf"Stiefel\(m=6, r=2\).*`{operation}`.*log_numerical"
-    ):
-        getattr(M, operation)(p, q)
-    with pytest.raises(NotImplementedError, match="log_volume_density"):
-        M.log_volume_density(p, q)
-
-
 def test_log_numerical_inverts_exp_within_the_injectivity_radius_and_flags_the_rest():
     p, v, q = points(M, 3.0)
     found = M.log_numerical(p, q)

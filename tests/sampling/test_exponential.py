@@ -65,23 +65,6 @@ def test_every_size_of_noise_gives_a_positive_definite_matrix(size):
         assert np.all(np.linalg.eigvalsh(x) > 0)
 
 
-def test_far_centres_are_shifted_not_squared():
-    """log(eta) = -13.8 I is a covariance of size 1e-6: it costs no squaring and no digits."""
-    k, lengths = 4, np.full(50, 0.3)
-    near = ex.exponentials_of_directions(np.zeros((k, k)), lengths, noise_source(3))
-    far = ex.exponentials_of_directions(-13.8 * np.eye(k), lengths, noise_source(3))
-    np.testing.assert_allclose(far, np.exp(-13.8) * near, rtol=1e-14, atol=1e-15 * np.exp(-13.8))
-
-
-def test_draws_of_several_blocks_do_not_repeat():
-    center, lengths = np.diag([0.3, -0.2, 0.1]), np.full(2 * ex._BLOCK + 5, 0.5)
-    seeded = ex.exponentials_of_directions(center, lengths, noise_source(7))
-    again = ex.exponentials_of_directions(center, lengths, noise_source(7))
-    np.testing.assert_array_equal(seeded, again)
-    fresh = ex.exponentials_of_directions(center, lengths, noise_source())
-    assert len(np.unique(np.concatenate([fresh[:, 0, 1], seeded[:, 0, 1]]))) == 2 * len(lengths)
-
-
 def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_law():
     """From several blocks: coordinates of log(x) - log(eta) over their length, times a chi
     variable, are normal.

@@ -19,10 +19,6 @@ from riemdp.sampling._points import direction_and_exp
 from tests.statistical import ALPHA, two_sample_p_value
 
 
-def log_eigenvalues(x):
-    return np.linalg.eigvalsh(np.asarray(x, dtype=np.float64))
-
-
 def relative_spread(eta, points):
     """Spread of the log-eigenvalues of eta^-1 x, as the attacker computes it."""
     low = np.linalg.inv(np.linalg.cholesky(np.asarray(eta)))
@@ -474,16 +470,6 @@ def test_both_ways_to_truncate_give_the_law(from_center, s):
     assert ks_p_value(mine, wrong) < ALPHA
 
 
-def test_the_faster_way_to_truncate_is_taken_and_a_ball_beyond_float64_is_refused():
-    from riemdp.sampling._laplace import truncation
-
-    manifold = R.SPDAffineInvariant(3)
-    assert truncation(manifold, 2.0, R.Ball(np.eye(3), 0.5)).from_center
-    assert not truncation(manifold, 0.02, R.Ball(np.eye(3), 0.5)).from_center
-    with pytest.raises(R.InvalidArgument, match="`ball`"):
-        truncation(manifold, 2.0, R.Ball(np.eye(3), 20.0))
-
-
 @pytest.mark.parametrize("from_center", [True, False])
 @pytest.mark.parametrize(
     ("manifold", "wide"),
@@ -511,18 +497,6 @@ def test_no_more_proposals_are_kept_than_the_bound_says(manifold, wide, from_cen
     if manifold.dim == 6:  # planted: the bound for a wider ball, or for more dimensions
         wrong = _laplace._most_kept(*((6, 2 * wide) if from_center else (9, wide)))
         assert np.mean(kept) > wrong[not from_center] + error
-
-
-def test_nothing_is_tried_out_where_a_bound_shows_that_it_is_in_vain(monkeypatch):
-    from riemdp.sampling import _laplace
-
-    monkeypatch.setattr(_laplace, "draw", lambda *_: pytest.fail("drawn"))
-    monkeypatch.setattr(_laplace, "expected_tries", lambda *_, **__: pytest.fail("drawn"))
-    space = R.SPDAffineInvariant(30)
-    assert _laplace.truncation(space, 0.133, R.Ball(np.eye(30), 4.0)).tries == math.inf
-    # planted: spheres are not Hadamard spaces
-    with pytest.raises(pytest.fail.Exception):
-        _laplace.truncation(R.Sphere(30), 0.01, R.Ball(R.Sphere(30).origin, 1.0))
 
 
 def test_k_norm_draws_from_the_ball_where_its_proposals_would_leave_float64():

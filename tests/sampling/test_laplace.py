@@ -17,7 +17,6 @@ from scipy import stats
 import riemdp as R
 from riemdp.randomness import _source, noise_source
 from riemdp.sampling import _far, _laplace, _spectral, riemannian_laplace
-from riemdp.sampling._laplace import draw
 from riemdp.sampling._radial import log_sinc, log_sinhc
 from riemdp.sampling._spectral import affine_tangents
 from tests.sampling import oracles
@@ -312,72 +311,6 @@ def test_truncated_affine_invariant_beyond_the_limit():
     assert ks_p_value(r, oracles.affine_2(1.5, end=1.5)[0]) < ALPHA
 
 
-# -------------------------------------------------------------------- faults of published code,
-# each caught by the same test
-def metropolis_sphere(s, steps, chains, *, redraw, rng):
-    """Random-walk Metropolis on S^2 as it should be (stay on rejection) or as published (redraw
-    until accepted).
-    """
-    x = np.tile([0.0, 0.0, 1.0], (chains, 1))
-    for _ in range(steps):
-        pending = np.arange(chains)
-        while pending.size:
-            here = x[pending]
-            v = rng.standard_normal(here.shape)
-            v -= np.sum(v * here, axis=1, keepdims=True) * here
-            v *= 1.6 * s * rng.random((pending.size, 1)) / np.linalg.norm(v, axis=1, keepdims=True)
-            length = np.linalg.norm(v, axis=1, keepdims=True)
-            there = np.cos(length) * here + np.sin(length) * v / length
-            gain = np.arccos(np.clip(here[:, 2], -1, 1)) - np.arccos(np.clip(there[:, 2], -1, 1))
-            accept = np.log(rng.random(pending.size)) < gain / s
-            x[pending[accept]] = there[accept]
-            pending = pending[~accept] if redraw else pending[:0]
-    return np.arccos(np.clip(x[:, 2], -1, 1))
-
-
-def walk_affine_2(s, steps, chains, *, hastings, rng):
-    """Metropolis on SPD(2), affine-invariant, by steps that are symmetric in log X but not for the
-    volume, with and without the correction for that (the ratio of volume densities, sinhc of half
-    the gap of the log-eigenvalues).
-    """
-    x = np.zeros(
-        (chains, 3)
-    )  # (a, b, c): log X = [[a + b, c], [c, a - b]] / sqrt 2, an orthonormal frame
-
-    def log_target(x):
-        gap = np.sqrt(2) * np.hypot(x[:, 1], x[:, 2])
-        return -np.linalg.norm(x, axis=1) / s + (log_sinhc(gap / 2) if hastings else 0.0)
-
-    now = log_target(x)
-    for _ in range(steps):
-        there = x + 1.4 * s * rng.standard_normal(x.shape)
-        then = log_target(there)
-        accept = np.log(rng.random(chains)) < then - now
-        x[accept], now[accept] = there[accept], then[accept]
-    return np.linalg.norm(x, axis=1)
-
-
-def test_asymmetric_proposals_without_correction_are_rejected():
-    s, rng = 0.8, np.random.default_rng(5)
-    cdf = oracles.affine_2(s)[0]
-    assert ks_p_value(walk_affine_2(s, 300, 10_000, hastings=True, rng=rng), cdf) > ALPHA
-    assert ks_p_value(walk_affine_2(s, 100, 10_000, hastings=False, rng=rng), cdf) < ALPHA
-
-
-def test_published_metropolis_faults_are_rejected():
-    s, rng = 0.2, np.random.default_rng(3)
-    cdf = oracles.sphere(2, s)
-    assert ks_p_value(metropolis_sphere(s, 150, 16_000, redraw=False, rng=rng), cdf) > ALPHA
-    assert (
-        ks_p_value(metropolis_sphere(s, 60, 16_000, redraw=True, rng=rng), cdf) < ALPHA
-    )  # "redraw until accepted"
-    d = distances("Sphere(3)")
-    projected = np.minimum(
-        d, 0.955 * d
-    )  # a sampler that projects after acceptance loses 4.5 % of its noise
-    assert ks_p_value(projected, CASES["Sphere(3)"][2]()) < ALPHA
-
-
 # -------------------------------------------------------------------- refusals, warnings, shapes
 @pytest.mark.parametrize(
     ("manifold", "s", "number"),
@@ -473,20 +406,6 @@ def test_series_of_log_sinhc_and_log_sinc_meet_the_closed_forms():
     assert float(log_sinhc(np.array(1e4))) == pytest.approx(1e4 - np.log(2e4))
 
 
-def test_draws_come_in_blocks_without_seams():
-    from riemdp.sampling import _laplace
-
-    manifold = R.Sphere(3)
-    whole = draw(manifold, manifold.origin, 0.1, 700, noise_source(1), np.inf)
-    old, _laplace._BLOCK = _laplace._BLOCK, 600
-    try:
-        parts = draw(manifold, manifold.origin, 0.1, 700, noise_source(1), np.inf)
-    finally:
-        _laplace._BLOCK = old
-    assert parts.shape == whole.shape
-    assert ks_p_value(manifold.dist(manifold.origin, parts), oracles.sphere(2, 0.1)) > ALPHA
-
-
 def test_many_draws_take_lengths_and_directions_in_two_threads(monkeypatch) -> None:
     threads = {}
     normals, gammas = R.NoiseSource.normals, R.NoiseSource.gammas
@@ -530,27 +449,6 @@ def test_many_draws_take_lengths_and_directions_in_two_threads(monkeypatch) -> N
     assert threads == {"normals": here, "gammas": here}
 
 
-def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> None:
-    made: dict[bool, list[int]] = {}
-
-    def counted(self, manifold, eta, tries, source, *, rough=False):
-        made.setdefault(self.from_center, []).append(tries)
-        return np.zeros(tries), np.ones(tries, dtype=bool)
-
-    monkeypatch.setattr(_laplace.Truncation, "_propose", counted)
-    monkeypatch.setattr(_laplace, "_most_kept", lambda *_: (1.0, 1.0))  # else nothing is tried out
-    for k, most in ((3, 2048), (100, 256), (200, 64)):
-        made.clear()
-        space, ball = R.SPDAffineInvariant(k), R.Ball(np.eye(k), 0.7)
-        way = _laplace.truncation(space, 0.0031 + 1e-6 * k, ball)
-        assert made
-        assert all(64 <= sum(tries) <= most for tries in made.values())
-        made.clear()
-        way.draw(space, np.eye(k), 5, noise_source(1))
-        assert sum(made[way.from_center]) == 16
-        assert all(tries * space.dim <= 1 << 20 for tries in made[way.from_center])
-
-
 def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkeypatch) -> None:
     k, count = 6, 4000
     dense = _spectral.direction_spectra(k, count, noise_source(1))
@@ -574,25 +472,6 @@ def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkey
     monkeypatch.setattr(type(source), "gammas", lambda self, a, shape: own(2 * a, shape))
     other = _spectral.direction_spectra(k, count, source)
     assert min(two_sample_p_value(mark(other), mark(dense)) for mark in marks) < ALPHA
-
-
-def test_the_expected_tries_do_not_depend_on_how_many_are_looked_at_at_once(monkeypatch) -> None:
-    ask = _spectral.expected_tries_affine.__wrapped__
-    whole = ask(4, 0.2, 3.0)
-    monkeypatch.setattr(_spectral, "_PAIRS", 6 * 100)
-    assert ask(4, 0.2, 3.0) == pytest.approx(whole, rel=1e-12)
-    assert whole > 1.01
-
-
-def test_the_expected_tries_are_what_a_draw_takes() -> None:
-    """Of large matrices they stand on spectra that were found without the matrices."""
-    for k in (8, 40):
-        scale = 0.9 / k**1.5
-        proposal, source = _spectral.affine_proposal(k, scale, 2.0), noise_source(5)
-        r = proposal.hull.draw(source, 2000)
-        u = np.linalg.eigvalsh(_spectral.symmetric_directions(k, 2000, source))
-        share = float(np.mean(np.exp(proposal.log_ratio(r, u))))
-        assert _spectral.expected_tries_affine(k, scale, 2.0) == pytest.approx(1 / share, rel=0.03)
 
 
 @pytest.mark.parametrize(("radius", "sigma"), [(8.0, 0.32), (8.0, 0.08)])

@@ -22,11 +22,6 @@ def test_every_person_counts_once():
     assert float(SPACE.dist(found.value, R.frechet_mean(SPACE, X).value)) > 0.01
 
 
-def test_one_record_a_person_is_the_mean():
-    found = R.frechet_mean(SPACE, X, groups=np.arange(9))
-    np.testing.assert_allclose(found.value, R.frechet_mean(SPACE, X).value, atol=1e-12)
-
-
 def test_what_cannot_be_used_is_refused():
     with pytest.raises(R.InvalidArgument, match="`weights`"):
         R.frechet_mean(SPACE, X, groups=WHO, weights=np.ones(9))
