@@ -27,7 +27,7 @@ CENTRES = {
 
 
 def around(space, centre, radius, n, seed=0):
-    v = space.tangent_normal(jax.random.key(seed), centre, radius / np.sqrt(space.dim), (n,))
+    v = space.tangent_normal(seed, centre, radius / np.sqrt(space.dim), (n,))
     return space.exp(centre, v)
 
 
