@@ -57,8 +57,6 @@ _PLACES = {
     "records of a chunk": "problems._problem._chunk",
     "trial of a loss": "problems._trial._finite",
     "time of a step": "optimizers._recorder.StepTimer.timed",
-    "end of a checkpoint": "optimizers._checkpoint.Checkpoint.remove",
-    "a checkpoint": "optimizers._checkpoint.Checkpoint.save",
     "check of a start": "optimizers._minimize.check_initial",
     "gradients of rank one": "optimizers._kernels.RankOne.gradients",
     "spectrum of a moment": "optimizers._eigenvector.spectrum",

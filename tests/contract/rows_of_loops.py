@@ -36,7 +36,6 @@ OF_RUN = (
     Refusal({"record_every": -1}),
     Refusal({"optimizer": "steps"}),
     Refusal({"problem": d.SPD}),
-    Refusal({"records_per_person": 0, "groups": np.arange(d.N)}, why="no record per person"),
 )
 
 
@@ -46,9 +45,9 @@ def minimised(problem, optimizer, initial):
     def call(data, given, **options):
         keywords = {**given.keywords, **rest("X", data), **options}
         X = keywords.pop("X", data["X"])
-        place = [keywords.pop("problem", problem), X, keywords.pop("initial", initial)]
+        what, start = keywords.pop("problem", problem), keywords.pop("initial", initial)
         how = keywords.pop("optimizer", optimizer)
-        return riemdp.private_minimize(*place, how, keywords.pop("budget"), **keywords)
+        return riemdp.private_minimize(what, X, start, how, keywords.pop("budget"), **keywords)
 
     return call
 

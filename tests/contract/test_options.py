@@ -28,7 +28,6 @@ class Nothing:
 NONSENSE = {"an object": Nothing(), "a text": "nonsense", "a number": -7}
 # What is taken all the same, with the reason.
 TAKEN = {
-    ("checkpoint", "a text"): "the path of a file",
     ("--record-is", "a text"): "words for the report",
 }
 IGNORED = {"y"}  # by estimators without classes, as scikit-learn wants
@@ -43,7 +42,7 @@ def parameters(entry):
     asked = [owner] if inspect.isclass(owner) else [thing]
     if inspect.isclass(thing):
         asked.append(thing.fit)  # pyright: ignore[reportAttributeAccessIssue]
-    found = [p for one in asked for p in inspect.signature(one).parameters.values()]
+    found = [p for one in asked for p in inspect.signature(one).parameters.values()]  # pyright: ignore[reportArgumentType]
     without_classes = not hasattr(thing, "predict")
     leave = {entry.records} | (IGNORED if without_classes else set())
     return [p.name for p in found if p.default is not p.empty and p.name not in leave]

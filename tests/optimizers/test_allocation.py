@@ -289,28 +289,6 @@ def test_an_interrupted_epoch_is_charged_as_a_whole(after, monkeypatch):
     assert ledger.spent == result.guarantee
 
 
-def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
-    path, drawn = tmp_path / "run.npz", []
-    fresh = original("allocated batches")
-
-    def spy(source, n, steps, epochs, expected=None):
-        drawn.append(epochs)
-        if len(drawn) == 2:
-            raise MemoryError  # a crash after the second epoch was noted
-        return fresh(source, n, steps, epochs)
-
-    plant(monkeypatch, "allocated batches", spy)
-    run = settings(12, 5, 0.1)
-    with pytest.raises(MemoryError):
-        minimize(run, None, noise_std=0.3, rng=1, checkpoint=path)
-    result = minimize(run, None, noise_std=0.3, rng=1, checkpoint=path)
-    assert result.status == "completed"
-    assert result.steps == 8  # the second epoch is lost and not drawn again
-    assert drawn == [1, 1, 1]
-    z = math.nextafter(0.3 / (4 / 20), 0.0)
-    assert result.guarantee == allocated_gaussian(z, steps=4, epochs=3)
-
-
 @pytest.mark.parametrize(
     ("keywords", "named"),
     [

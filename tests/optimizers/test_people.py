@@ -232,10 +232,6 @@ def test_what_cannot_be_is_refused_before_anything_is_spent():
             with pytest.raises(InvalidArgument, match="groups") as caught:
                 private_minimize(problem, X, np.zeros(2), groups=groups, **given)
             assert not re.search(r"[3-9]", str(caught.value))  # 4 records
-        for places in (0, 1.5):
-            more = {"groups": [0] * 4, "records_per_person": places}
-            with pytest.raises(InvalidArgument, match="records_per_person"):
-                private_minimize(problem, X, np.zeros(2), **given, **more)
         labels_only = dataclasses.replace(problem, protects="the labels (features are public)")
         with pytest.raises(InvalidArgument, match="whole records"):
             private_minimize(labels_only, X, np.zeros(2), groups=[0] * 4, **given)

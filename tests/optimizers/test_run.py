@@ -1,11 +1,11 @@
-"""The host side of a run: arguments, ledger, outputs, history, interruption, checkpoints,
+"""The host side of a run: arguments, ledger, outputs, history, interruption,
 compilations.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections import Counter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ START = np.eye(DIM)[0]
 BUDGET = Budget(1.0, 1e-5)
 
 
-def run(optimizer=None, budget=BUDGET, data=X, **more):
+def run(optimizer: Any = None, budget: Any = BUDGET, data: Any = X, **more: Any):
     return private_minimize(
         P, data, START, optimizer or DPRGD(6, 0.3), budget, rng=more.pop("rng", 1), **more
     )
@@ -64,7 +64,7 @@ def test_budget_is_met_and_sigma_is_the_calibrated_one():
 
 @pytest.mark.parametrize(("sampling", "factor"), [("without-replacement", 2.0), ("poisson", 1.0)])
 def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
-    r = run(DPRSGD(6, 10, 0.3, 0.5, sampling=sampling), None, noise_std=0.2)  # pyright: ignore[reportArgumentType]
+    r = run(DPRSGD(6, 10, 0.3, 0.5, sampling=sampling), None, noise_std=0.2)
     z = 0.2 / (factor * 0.5 / 10)
     expected = subsampled_gaussian(z, population=N, batch_size=10, steps=6, sampling=sampling)
     assert r.sigma == 0.2
@@ -72,7 +72,7 @@ def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
 
 
 def test_without_a_budget_nothing_is_noised_and_nothing_is_promised():
-    r = run(DPRGD(6, 0.3, 1e-9), None)  # the clip norm is not used either  # pyright: ignore[reportArgumentType]
+    r = run(DPRGD(6, 0.3, 1e-9), None)  # the clip norm is not used either
     assert r.sigma == 0.0
     assert not r.guarantee.is_private
     assert r.guarantee.epsilon(1e-5) == np.inf
@@ -92,7 +92,7 @@ def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
     np.testing.assert_array_equal(source.normals((4,)), before)  # not one number was drawn
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
     with Ledger(Budget(2.0, 1e-5)) as outer:
-        run(DPRSVRG(1, 3, 0.1, batch_size=5), None, noise_std=1.0)  # pyright: ignore[reportArgumentType]
+        run(DPRSVRG(1, 3, 0.1, batch_size=5), None, noise_std=1.0)
     assert 0 < outer.spent.epsilon(1e-5) < 2.0
 
 
@@ -101,23 +101,23 @@ def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
 def test_outputs_last_uniform_and_average():
     # Prefixes of the same seeded stream: sigma is given, so that it does not depend on the number
     # of steps.
-    trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]  # pyright: ignore[reportArgumentType]
+    trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]
     average = trace[0]
     for k, w in enumerate(trace[1:], start=2):
         average = np.asarray(M.exp(average, np.asarray(M.log(average, w)) / k))
-    got = run(DPRGD(6, 0.3, output="geodesic-average"), None, noise_std=0.05, rng=4)  # pyright: ignore[reportArgumentType]
+    got = run(DPRGD(6, 0.3, output="geodesic-average"), None, noise_std=0.05, rng=4)
     np.testing.assert_allclose(got.value, average, atol=1e-10)
-    picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]  # pyright: ignore[reportArgumentType]
+    picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]
     assert {r.steps for r in picked} == set(range(1, 7))  # w_1..w_6, never the start
-    full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee  # pyright: ignore[reportArgumentType]
+    full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee
     assert all(
         r.guarantee.epsilon(1e-5) == full.epsilon(1e-5) for r in picked
     )  # charged for all six, whichever was drawn
 
 
 def test_schedule_is_evaluated_on_the_host_and_checked():
-    a = run(DPRGD(6, lambda t: 0.3 / (1 + t)), None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
-    b = run(DPRGD(6, 0.3), None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
+    a = run(DPRGD(6, lambda t: 0.3 / (1 + t)), None, noise_std=0.05)
+    b = run(DPRGD(6, 0.3), None, noise_std=0.05)
     assert np.abs(np.asarray(a.value) - np.asarray(b.value)).max() > 1e-4
     with pytest.raises(InvalidArgument, match=r"learning_rate.*step 3"):
         run(DPRGD(6, lambda t: 0.1 if t < 3 else float("nan")))
@@ -159,11 +159,11 @@ def test_plan_of_dprsvrg_states_what_the_run_then_does(variant):
 
 
 # ------------------------------------------------------------------------------------------------
-# interruption, checkpoint
+# interruption
 class _Interrupt:
     """Stops the run after some recorded steps, as Ctrl-C would."""
 
-    def __init__(self, monkeypatch, after, error=KeyboardInterrupt):
+    def __init__(self, monkeypatch, after, error: type[BaseException] = KeyboardInterrupt):
         end = original("end of a block")
 
         def wrapped(watch, taken, calls, point):
@@ -178,7 +178,7 @@ def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatc
     plant(monkeypatch, "steps of a block", lambda *_: 4)
     book = Ledger(Budget(50.0, 1e-5))
     _Interrupt(monkeypatch, 5)
-    r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)  # pyright: ignore[reportArgumentType]
+    r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)
     assert r.status == "interrupted"
     assert r.steps in (5, 6, 7, 8)
     drawn = gaussian(0.05 / (2 / N), 40).epsilon(1e-5)
@@ -186,41 +186,6 @@ def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatc
     assert r.guarantee.epsilon(1e-5) >= gaussian(0.05 / (2 / N), r.steps).epsilon(1e-5)
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
     assert np.all(np.isfinite(r.value))
-
-
-class _Crash(Exception):
-    pass
-
-
-def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
-    monkeypatch, tmp_path
-):
-    plant(monkeypatch, "steps of a block", lambda *_: 4)
-    path = tmp_path / "run.npz"
-    seen = []
-    padded = original("padded draws")
-
-    def spy(array, rows):
-        if array.ndim == 2 and array.shape[1] == M.noise_size:
-            seen.append(np.array(array))
-        return padded(array, rows)
-
-    plant(monkeypatch, "padded draws", spy)
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 6, _Crash)  # pyright: ignore[reportArgumentType]
-        with pytest.raises(_Crash):
-            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)  # pyright: ignore[reportArgumentType]
-    assert path.exists()
-    content = path.read_bytes()
-    assert all(block.tobytes() not in content for block in seen)  # no noise in the file
-    r = run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)  # pyright: ignore[reportArgumentType]
-    assert r.status == "completed"
-    assert not path.exists()
-    assert sum(len(block) for block in seen) == 16  # drawn in all: the plan, not one more
-    rows = np.concatenate(seen)
-    assert len(np.unique(rows[:, 0])) == 16  # and no row twice, though the seed is the same
-    assert r.steps == 12  # the block that was drawn and lost is not taken again
-    assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(0.05 / (2 / N), 16).epsilon(1e-5))
 
 
 def _spied(monkeypatch):
@@ -237,95 +202,55 @@ def _spied(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("variant", ["anchored", "as-published"])
-def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, tmp_path):
-    """Crash in the second epoch. Resumed with the same seed: no row of noise twice, no more charged
-    than the whole run costs, no exact gradient in the file, and the anchor's answer not asked for
-    again.
+def test_variance_reduction_is_interrupted_with_what_was_charged(monkeypatch):
+    plant(monkeypatch, "steps of a block", lambda *_: 4)
+    kind = DPRSVRG(2, 8, 0.3, batch_size=5)
+    book = Ledger(Budget(1e4, 1e-5))
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 4)
+        found = run(kind, None, noise_std=0.05, ledger=book, rng=noise_source(9))
+    assert (found.status, found.steps) == ("interrupted", 4)
+    plan = plan_optimizer(P, N, kind, None, noise_std=0.05)
+    # One anchor, and the answers of seven steps: the block that was drawn ahead is charged, too.
+    z1, z2 = plan.split.z1, plan.split.z2
+    answers = subsampled_gaussian(z2, population=N, batch_size=5, steps=7)
+    expected = gaussian(z1).compose(answers)
+    assert found.guarantee.epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-6)
+    assert book.spent.epsilon(1e-5) == pytest.approx(found.guarantee.epsilon(1e-5), rel=1e-6)
+    assert found.details["planned_guarantee"] == plan.guarantee()
+
+
+class _Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", [DPRGD(16, 0.3), DPRSGD(16, 10, 0.3), DPRSVRG(2, 8, 0.3)], ids=str)
+def test_a_run_that_crashed_has_paid_and_the_next_one_pays_again(kind, monkeypatch, tmp_path):
+    """Nothing goes on inside a run: what was drawn stays charged, on disk too, and a new run draws
+    noise of its own.
     """
     plant(monkeypatch, "steps of a block", lambda *_: 4)
-    path = tmp_path / "run.npz"
-    kind = DPRSVRG(2, 8, 0.3, batch_size=5, variant=variant)
-    book = Ledger(Budget(1e4, 1e-5))
-    seen = _spied(monkeypatch)
-    more = {"noise_std": 0.05, "checkpoint": path, "rng": 9, "ledger": book}
+    seen, file, budget = _spied(monkeypatch), tmp_path / "ledger.json", Budget(1e4, 1e-5)
+    source = noise_source()
     with monkeypatch.context() as inner:
-        _Interrupt(
-            inner,
-            13,
-            _Crash,  # pyright: ignore[reportArgumentType]
-        )  # in the second block of the second epoch, which is thereby lost
+        _Interrupt(inner, 6, _Crash)
         with pytest.raises(_Crash):
-            run(kind, None, **more)  # pyright: ignore[reportArgumentType]
-    content = path.read_bytes()
-    assert all(row.tobytes() not in content for block in seen for row in block)
-    if variant == "as-published":
-        exact = np.mean([np.asarray(P.gradient(START, x)) for x in X], axis=0)  # pyright: ignore[reportOptionalCall]
-        assert exact.tobytes() not in content
-    r = run(kind, None, **more)  # pyright: ignore[reportArgumentType]
-    assert r.status == "completed"
-    assert r.steps == 12
-    assert not path.exists()
+            run(kind, None, noise_std=0.05, ledger=Ledger(budget, path=file), rng=source)
+    spent = Ledger(budget, path=file).spent.epsilon(1e-5)
+    assert spent > 0
+    again = run(kind, None, noise_std=0.05, ledger=Ledger(budget, path=file), rng=source)
+    assert again.status == "completed"
+    whole = again.guarantee.epsilon(1e-5)
+    assert Ledger(budget, path=file).spent.epsilon(1e-5) > whole * (1 + 1e-6)
     rows = np.concatenate(seen)
-    assert len(rows) == 16 + (2 if variant == "anchored" else 0)
     assert len(np.unique(rows[:, 0])) == len(rows)
-    whole = run(kind, None, noise_std=0.05)  # pyright: ignore[reportArgumentType]
-    assert r.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
-    assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("began", "goes_on", "anew"),
-    [
-        ("a file", "a file", False),
-        ("a file", "moved", False),
-        ("a file", "new", True),
-        ("S01", "S01", False),
-        ("S01", "S02", True),
-        ("S01", "the whole", True),
-    ],
-)
-def test_a_resumed_run_is_charged_once_to_the_ledger_that_it_goes_on_with(
-    began, goes_on, anew, monkeypatch, tmp_path
-):
-    """A ledger on disk was known by its path alone: a new one there was charged for the rest."""
-    plant(monkeypatch, "steps of a block", lambda *_: 4)
-    file, budget = tmp_path / "ledger.json", Budget(1e4, 1e-5)
-    whole = Ledger(budget)
-
-    def ledger(kind):
-        if kind == "new":
-            file.unlink()
-        if kind == "moved":
-            file.rename(tmp_path / "moved.json")
-            return Ledger.open(tmp_path / "moved.json")
-        if kind in ("a file", "new"):
-            return Ledger(budget, path=file)
-        return whole if kind == "the whole" else whole.part(kind)
-
-    more = {"noise_std": 0.05, "checkpoint": tmp_path / "run.npz", "rng": 9}
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 6, _Crash)  # pyright: ignore[reportArgumentType]
-        with pytest.raises(_Crash):
-            run(DPRGD(16, 0.3), None, ledger=ledger(began), **more)  # pyright: ignore[reportArgumentType]
-    book = ledger(goes_on)
-    result = run(DPRGD(16, 0.3), None, ledger=book, **more)  # pyright: ignore[reportArgumentType]
-    planned = gaussian(0.05 / (2 / N), 16).epsilon(1e-5)
-    if goes_on == "the whole":
-        assert whole.part("S02").spent.epsilon(1e-5) == pytest.approx(planned)
-    else:
-        assert book.spent.epsilon(1e-5) == pytest.approx(planned)
-    blocks = list(Counter(entry.run for entry in book.entries).values())
-    assert blocks in ([], [3] if anew else [4])  # of the blocks before the crash, two are one
-    assert result.receipt is not None
-    assert book.holds(result.receipt.id)
-
-
-def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path):
+def test_momentum_is_post_processing():
     """The released directions are those of the same seed; only what is done with them differs.
     Guarantee and sigma stay.
     """
-    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))  # pyright: ignore[reportArgumentType]
+    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
     assert heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
     assert heavy.sigma == plain.sigma
     assert np.abs(np.asarray(heavy.value) - np.asarray(plain.value)).max() > 1e-3
@@ -335,19 +260,11 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
     z = noise_source(1).normals((8, M.noise_size))
     w, v = jnp.asarray(START), jnp.zeros(DIM)
     for t in range(8):
-        gradient = jnp.mean(jax.vmap(P.gradient, (None, 0))(w, X), axis=0)  # pyright: ignore[reportArgumentType]
+        gradient = jnp.mean(jax.vmap(P.riemannian_gradient, (None, 0))(w, X), axis=0)
         v = 0.6 * v + gradient + 0.05 * M.tangent_from_normals(w, z[t])
         moved = M.exp(w, -0.3 * v)
         w, v = moved, M.transport(w, moved, v)
     np.testing.assert_allclose(heavy.value, w, atol=1e-10)
-    plant(monkeypatch, "steps of a block", lambda *_: 4)
-    with monkeypatch.context() as inner:
-        _Interrupt(inner, 4)
-        run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")  # pyright: ignore[reportArgumentType]
-    again = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")  # pyright: ignore[reportArgumentType]
-    whole = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0)  # pyright: ignore[reportArgumentType]
-    assert again.steps == 8
-    np.testing.assert_allclose(again.value, whole.value, atol=1e-12)
 
 
 def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
@@ -369,10 +286,14 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     rows = np.concatenate(seen)
     assert len(rows) == drawn + 200
     assert len(np.unique(rows[:, 0])) == len(rows)
-    a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))  # pyright: ignore[reportArgumentType]
+    a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))
     np.testing.assert_array_equal(
         a.value, b.value
     )  # a seeded run does not depend on how threads take turns
+
+
+# ------------------------------------------------------------------------------------------------
+# compilations, bad input
 
 
 def _with_gradient(gradient):
@@ -407,14 +328,13 @@ class _Vector:
         (lambda: run("sgd"), "optimizer"),
         (lambda: run(DPRGD(3, 0.1, sensitivity="domain")), "sensitivity"),
         (lambda: run(budget=Budget(1.0)), "budget"),
-        (lambda: run(budget=(1.0, 1e-5)), "budget"),  # pyright: ignore[reportArgumentType]
+        (lambda: run(budget=(1.0, 1e-5)), "budget"),
         (lambda: run(noise_std=0.1), "noise_std"),
         (lambda: run(DPRSVRG(1, 2, 0.1), noise_std=0.1), "noise_std"),
-        (lambda: run(None, None, noise_std=-1.0), "noise_std"),  # pyright: ignore[reportArgumentType]
+        (lambda: run(None, None, noise_std=-1.0), "noise_std"),
         (lambda: run(ledger="book"), "ledger"),
         (lambda: run(rng=1.5), "rng"),
         (lambda: run(record_every=-1), "record_every"),
-        (lambda: run(checkpoint="/nowhere/at/all"), "checkpoint"),
         (lambda: run(data=X[:, :3]), "data"),
         (lambda: run(data=X[:0]), "data"),
         (lambda: run(data=np.array(["a", "b"])), "data"),

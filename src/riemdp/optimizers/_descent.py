@@ -6,6 +6,7 @@ Their privacy is that of the one `NoisyGradient` that every step queries: see `_
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,6 @@ from ..problems._problem import Batch, Problem
 from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._adaptive_clip import AdaptingGradient
 from ._calibrated import SEARCHES, adapting, allocation, calibrated
-from ._checkpoint import identity
 from ._driver import Run, Schedule
 from ._gradient_step import GradientStep, chunk_of, inside_ball, prepared_for
 from ._kernels import AbstractKernel, choose_kernel
@@ -31,6 +31,7 @@ from ._plan import (
     AbstractOptimizer,
     AbstractPlan,
     Rate,
+    Rates,
     default_batch,
     default_steps,
     rate_array,
@@ -59,6 +60,32 @@ class _Descent(AbstractOptimizer):
     def is_confined(self) -> bool:
         """Under `sensitivity="domain"`."""
         return self.sensitivity == "domain"
+
+    @abstractmethod
+    def plan(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
+    ) -> Plan: ...
+
+    def plan_in_parts(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
+    ) -> Plan:
+        plan = self.plan(problem, n, budget, noise_std)
+        if plan.adapts or plan.momentum > 0.0:
+            what = "the clip norm is" if plan.adapts else "momentum is not 0 and the velocity is"
+            raise InvalidArgument(
+                f"argument `parts` = {parts}: {what} carried from step to step, and a part would"
+                " begin without; give a clip norm that is a number, and momentum=0"
+            )
+        epoch = plan.gradient.batches.epoch or 1
+        size = epoch * self._check_parts(
+            parts, plan.steps // epoch, "epochs" if epoch > 1 else "steps"
+        )
+        cut = plan.rates.reshape(parts, size)
+        own: Any = self
+        settings = tuple(
+            replace(own, steps=size, learning_rate=Rates(tuple(map(float, rates)))) for rates in cut
+        )
+        return replace(plan, parts=settings)
 
     def _check_descent(self) -> None:
         one_of("sensitivity", self.sensitivity, SENSITIVITIES)
@@ -279,6 +306,7 @@ class Plan(AbstractPlan):
         dim: The dimension of the manifold.
         signal: The public scale of the averaged gradient that the noise is compared with.
         kernel: How its steps are computed.
+        parts: The settings of each call of a run that is made in parts, see `plan_optimizer`.
     """
 
     optimizer: DPRGD | DPRSGD
@@ -288,6 +316,7 @@ class Plan(AbstractPlan):
     dim: int
     signal: float
     kernel: AbstractKernel
+    parts: tuple[Any, ...] = ()
 
     @property
     def method(self) -> str:
@@ -396,15 +425,6 @@ class Plan(AbstractPlan):
             queries=lambda offset, count: ((count, count),),
             gradient_calls=(self.batch_size, 0),
             clip=gradient.adaptive.begin if isinstance(gradient, AdaptingGradient) else None,
-            facts=lambda: (
-                identity(problem),
-                repr(gradient),
-                optimizer.output,
-                optimizer.update,
-                optimizer.sensitivity,
-                self.momentum,
-                self.method,
-            ),
         )
 
     def __str__(self) -> str:

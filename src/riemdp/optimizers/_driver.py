@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -22,8 +21,6 @@ from numpy.typing import NDArray
 from .._errors import BudgetExceeded, interrupts
 from .._parallel import in_turn
 from .._programs import in_double_precision
-from ..domains._door import admit_point
-from ..domains._sources import Unreadable
 from ..domains._stream import Stream
 from ..manifolds import Product
 from ..manifolds._base import Point
@@ -32,7 +29,6 @@ from ..randomness import NoiseSource
 from . import _steps
 from ._account import Account
 from ._adaptive_clip import ClipRange
-from ._checkpoint import Checkpoint, seed_after
 from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
@@ -92,7 +88,6 @@ class FullQuery(NamedTuple):
 
     step: AbstractStep
     data: Any
-    exact: bool  # without noise of its own: never written to a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +106,6 @@ class Run:
             count - 1 of an epoch are charged, and for how many noise is drawn.
         gradient_calls: Per-record gradients of a step, and of an anchor.
         anchor: The query at an anchor.
-        facts: Public facts that a checkpoint must agree on.
         clip: Where the clip norm lies at the start, if it is found on the way.
         settle: Where random numbers decide about the records: makes the run on them, once nothing
             can refuse it any more.
@@ -127,7 +121,6 @@ class Run:
     queries: Callable[[int, int], tuple[tuple[int, int], ...]]
     gradient_calls: tuple[int, int]
     anchor: FullQuery | None = None
-    facts: Callable[[], tuple[Any, ...]] = tuple
     clip: ClipRange | None = None
     settle: Callable[[NoiseSource], Run] | None = None
 
@@ -151,16 +144,12 @@ class RunContext:
         records: How many records there are.
         account: Who pays, and for whom.
         recorder: History and progress.
-        checkpoint: A file to continue from.
-        rng: What the user gave as `rng`.
     """
 
     source: NoiseSource
     records: int
     account: Account = field(default_factory=Account)
     recorder: Recorder | None = None
-    checkpoint: str | Path | None = None
-    rng: Any = None
 
 
 class Outcome(NamedTuple):
@@ -179,11 +168,22 @@ class Outcome(NamedTuple):
 @in_turn
 @in_double_precision
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
-    """Carry out a run, or `repetitions` independent ones at once (no checkpoint, no history)."""
+    """Carry out a run, or `repetitions` independent ones at once (no history)."""
     driver = _Driver(run, context, repetitions)
-    driver.resume()
+    driver.begin()
     driver.carry_out()
     return driver.outcome()
+
+
+@dataclass
+class _Progress:
+    """How far a run has come."""
+
+    charged: list[int]  # answers of each query
+    taken: int = 0  # steps that were carried out
+    averaged: int = 0  # of these, since the last restart
+    restart: int = 0
+    calls: int = 0  # per-record gradients
 
 
 class _Driver:
@@ -193,12 +193,11 @@ class _Driver:
         self.kernel = run.work.step.kernel
         self.recorder = context.recorder
         self.source = context.source
-        self.checkpoint: Checkpoint | None = None
         self.anchor: Anchor | None = None
-        self.calls, self.status = 0, "completed"
+        self.status = "completed"
+        self.progress = _Progress([0] * len(run.gradients))
         schedule = run.schedule
-        last = schedule.epochs * schedule.inner
-        self.target: Any = 0 if run.output == "uniform" else last  # 0: not drawn yet
+        self.target: Any = schedule.epochs * schedule.inner  # steps of the last restart
         batches = run.gradients[-1].batches
         check_streamed(run.work.data, run.work.step, batches)
         width = run.gradients[-1].noise_size(self.kernel) + (
@@ -215,56 +214,18 @@ class _Driver:
             self.carry = jax.tree.map(
                 lambda x: jnp.broadcast_to(x, (repetitions, *jnp.shape(x))), self.carry
             )
-        counts = {f"charged.{i}": 0 for i in range(len(run.gradients))}
-        # `steps`: drawn. `taken`: of these, carried out. `averaged`: since the last restart.
-        # `anchored`: the epoch of the anchor. Counts, and points that were released.
-        self.progress: dict[str, Any] = {
-            **counts,
-            "steps": 0,
-            "taken": 0,
-            "averaged": 0,
-            "restart": 0,
-            "anchored": -1,
-        }
 
     # ------------------------------------------------------------------ before the first step
-    def resume(self) -> None:
-        """Continue from the checkpoint, if there is one, and see that the rest can be paid for."""
+    def begin(self) -> None:
+        """See that the run can be paid for; then draw which iterate it returns."""
         run, context = self.run, self.context
-        spent = self._charged()
-        unpaid = False
-        if context.checkpoint is not None:
-            self.checkpoint = Checkpoint(
-                context.checkpoint, run.facts(), run.rates, run.point, context.account.id
-            )
-            zero = jax.tree.map(jnp.zeros_like, run.point)
-            released = self._released() | {"anchor": run.point, "full": zero}
-            fresh = self.progress | released | {"target": int(self.target)}
-            kept = self.checkpoint.resume(fresh)
-            self.source = seed_after(context.rng, context.source, self.checkpoint.resumed)
-            self.target = kept["target"]
-            # Points from a file are admitted, and moved into the ball, like any other.
-            m = self.kernel.manifold
-            for name in ("point", "anchor"):
-                admitted = admit_point(m, "checkpoint", kept[name])
-                kept[name] = _steps.inside(m, run.work.ball, admitted)
-            state = _steps.state_at(self.kernel, kept["point"])
-            velocity = kept["velocity"]
-            if velocity is not None:
-                velocity = self.kernel.from_tangent(state, velocity)
-            self.carry = Carry(state, kept["mean"], velocity, clip=kept["clip"])
-            self.progress = kept
-            spent = self._charged()
-            # A ledger that does not hold the run's charges, such as a new one in memory after a
-            # crash, is charged now for what has been drawn.
-            unpaid = not self.checkpoint.goes_on(context.account) and any(spent)
         planned = run.guarantee(run.charged())
-        if unpaid or not any(spent):  # else the run has its place in the ledger's budget
-            context.account.check(planned)
-        if unpaid:
-            context.account.pay(run.guarantee(spent), planned)
-            self._save()
-        self._choose_iterate()
+        context.account.check(planned)
+        if run.output == "uniform":
+            # An iterate of the last restart. What follows it would not change the output and is not
+            # computed, but is charged: which one it is, is not hidden.
+            shape = () if self.repetitions is None else (self.repetitions,)
+            self.target = self.source.integers(1, self.target + 1, shape)
         helper = None
         if not (self.repeated or self.source.reproducible):
             helper = ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
@@ -279,52 +240,32 @@ class _Driver:
             helper,
         )
 
-    def _choose_iterate(self) -> None:
-        """Draw which iterate the output is, where it is one at random: nothing refuses the run."""
-        run, source = self.run, self.context.source
-        if np.any(self.target):
-            return
-        # Output "uniform": an iterate of the last restart. What follows it would not change the
-        # output and is not computed, but is charged: which one it is, is not hidden.
-        shape = () if self.repetitions is None else (self.repetitions,)
-        last = run.schedule.epochs * run.schedule.inner
-        self.target = source.integers(1, last + 1, shape)
-        if self.checkpoint is not None:
-            self.progress["target"] = int(self.target)
-
     def _settle(self) -> None:
         """Draw which records the run is on, where that is random: once, after the first charge."""
         if self.run.settle is not None:
-            settled = self.run.settle(self.context.source)
+            settled = self.run.settle(self.source)
             self.run = replace(self.run, work=settled.work, anchor=settled.anchor, settle=None)
 
-    def _remaining(self) -> list[tuple[Segment, int]]:
-        """Segments that are still to be taken, and how many of their steps.
-
-        What was drawn before a crash was taken, or is lost with its noise; so is the rest of an
-        epoch whose anchor was lost.
+    def _segments(self) -> list[tuple[Segment, int]]:
+        """Segments in order, and how many steps of each are taken: none after the iterate that is
+        the output.
         """
-        todo: list[tuple[Segment, int]] = []
         schedule = self.run.schedule
+        counted: list[tuple[Segment, int]] = []
         for segment in schedule.segments(self.rows):
-            if segment.step < self.progress["steps"]:
-                continue
-            lost = segment.offset > 0 and segment.epoch != self.progress["anchored"]
-            if self.run.anchor is not None and lost and not todo:
-                continue
             count = segment.size
             if segment.restart == schedule.restarts - 1:
                 count = min(count, int(np.max(self.target)) - segment.done)
             if count > 0:
-                todo.append((segment, count))
-        return todo
+                counted.append((segment, count))
+        return counted
 
     # ------------------------------------------------------------------ the loop
     def carry_out(self) -> None:
-        """All remaining segments; an interrupt ends them early."""
+        """All segments; an interrupt ends them early."""
         if self.recorder is not None:
             self.recorder.begin(self.run.name, self.run.schedule.steps)
-        todo = self._remaining()
+        todo = self._segments()
         self.timer = StepTimer()
         ahead = None
         try:
@@ -335,15 +276,11 @@ class _Driver:
                     ahead = self._take(segment, count, drawn, following)
         except KeyboardInterrupt:
             self.status = "interrupted"
-            self._save()
         except BudgetExceeded:
-            if self.progress["taken"] == 0:
+            if self.progress.taken == 0:
                 raise
             # Another run used the ledger meanwhile; what was released stays released.
             self.status = "interrupted"
-        except Unreadable:
-            self._save()  # what was drawn stays charged; what was released is not lost
-            raise
         finally:
             if self.recorder is not None:
                 self.recorder.end()
@@ -351,26 +288,21 @@ class _Driver:
                 self.helper.shutdown(wait=False, cancel_futures=True)
         if self.status == "completed" and self.run.output == "uniform":
             whole = self.run.charged()
-            rest = tuple(w - s for w, s in zip(whole, self._charged(), strict=True))
+            rest = tuple(w - s for w, s in zip(whole, self.progress.charged, strict=True))
             if any(rest):
                 planned = self.run.guarantee(whole)
                 self.context.account.pay(self.run.guarantee(rest), planned)
-            self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
-        if self.checkpoint is not None and self.status == "completed":
-            self.checkpoint.remove()
+            self.progress.charged = list(whole)
 
     def _draw(self, segment: Segment, count: int) -> tuple[Block, Any]:
         """Randomness of a segment's first `count` steps and of its anchor, charged first."""
-        run, progress = self.run, self.progress
+        run, charged = self.run, self.progress.charged
         counts = run.queries(segment.offset, count)
         queries = [Query(g, *numbers) for g, numbers in zip(run.gradients, counts, strict=True)]
 
         def note() -> None:
             for i, query in enumerate(queries):
-                progress[f"charged.{i}"] += query.charged
-            progress["steps"] = segment.step + count
-            if self.checkpoint is not None:
-                self.checkpoint.intend(**{k: v for k, v in progress.items() if isinstance(v, int)})
+                charged[i] += query.charged
             self._settle()
 
         randomness = self.draws.take(queries, note)
@@ -403,30 +335,28 @@ class _Driver:
         drawn meanwhile.
         """
         progress, (block, normals) = self.progress, drawn
-        if segment.restart != progress["restart"]:
-            progress.update(restart=segment.restart, averaged=0)
+        if segment.restart != progress.restart:
+            progress.restart, progress.averaged = segment.restart, 0
         self._set_anchor(segment, normals)
         row, ahead = 0, None
         while row < count:
             end = self._pause(row, count, block)
             take = partial(self._compiled, segment, block, row, end)
             early = end == count and following is not None and not self.repeated
-            early = early and self.checkpoint is None
             meanwhile = partial(self._draw_ahead, *following) if early and following else _nothing
             self.carry, ahead = self.timer.timed(end - row, take, meanwhile)
-            progress["taken"] += end - row
-            progress["averaged"] += end - row
-            self.calls += (end - row) * self.run.gradient_calls[0]
+            progress.taken += end - row
+            progress.averaged += end - row
+            progress.calls += (end - row) * self.run.gradient_calls[0]
             row = end
             if self.recorder is not None:
                 point = partial(_steps.current_point, self.kernel, self.carry.state)
-                self.recorder.after(progress["taken"], self.calls, point)
+                self.recorder.after(progress.taken, progress.calls, point)
         if self.kernel.manifold._repaired == "each block" or isinstance(
             self.kernel.manifold, Product
         ):
             state = _steps.repaired_state(self.kernel, self.carry.state, self.repeated)
             self.carry = self.carry._replace(state=state)
-        self._save()
         return ahead
 
     def _pause(self, row: int, count: int, block: Block) -> int:
@@ -437,13 +367,11 @@ class _Driver:
         most = steps_at_once(self.run.work.data, block.indices)
         if most is not None:
             end = min(count, row + max(1, most))
-        return (
-            end if self.recorder is None else self.recorder.limit(self.progress["taken"], row, end)
-        )
+        return end if self.recorder is None else self.recorder.limit(self.progress.taken, row, end)
 
     def _compiled(self, segment: Segment, block: Block, row: int, end: int) -> Carry:
         """Rows row..end-1 of a block."""
-        work, averaged = self.run.work, float(self.progress["averaged"])
+        work, averaged = self.run.work, float(self.progress.averaged)
         if not self.repeated:
             span = Span(row, end, segment.offset, averaged)
             steps = run_streamed if isinstance(work.data, Stream) else _steps.run_steps
@@ -455,27 +383,16 @@ class _Driver:
         return _steps.run_repetitions(work, self.carry, self.anchor, block, span)
 
     def _set_anchor(self, segment: Segment, normals: np.ndarray) -> None:
-        """Query the full gradient where an epoch begins; after a crash take what was released."""
-        query, progress = self.run.anchor, self.progress
-        if query is None or (segment.offset > 0 and self.anchor is not None):
+        """Query the full gradient where an epoch begins."""
+        query = self.run.anchor
+        if query is None or segment.offset > 0:
             return
-        if segment.offset > 0 and not query.exact:
-            self.anchor = Anchor(progress["anchor"], progress["full"])
-            return
-        if segment.offset > 0:
-            point, normals = progress["anchor"], np.zeros_like(normals)
-        else:
-            point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
+        point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
         answer = _steps.full_query_repetitions if self.repeated else _steps.full_query
         if isinstance(query.data, Stream):
             answer = full_query_streamed
-        full = answer(query.step, query.data, point, normals)
-        self.calls += self.run.gradient_calls[1]
-        self.anchor = Anchor(point, full)
-        progress.update(anchored=segment.epoch, anchor=point)
-        if not query.exact:
-            progress.update(full=full)
-        self._save()
+        self.anchor = Anchor(point, answer(query.step, query.data, point, normals))
+        self.progress.calls += self.run.gradient_calls[1]
 
     def _arranged(self, drawn: np.ndarray | None, count: int) -> Any:
         """What was drawn for `count` steps (of each repetition), padded to the block's rows."""
@@ -488,37 +405,16 @@ class _Driver:
         out[:, :count] = array
         return out
 
-    # ------------------------------------------------------------------ what is kept
-    def _charged(self) -> tuple[int, ...]:
-        return tuple(self.progress[f"charged.{i}"] for i in range(len(self.run.gradients)))
-
-    def _released(self) -> dict[str, Any]:
-        """The released iterate, its average and the velocity, as points and tangent vectors, and
-        where the clip norm lies.
-        """
-        state, velocity = self.carry.state, self.carry.velocity
-        if velocity is not None:
-            velocity = self.kernel.to_tangent(state, velocity)
-        point = _steps.current_point(self.kernel, state)
-        mean, clip = self.carry.mean, self.carry.clip
-        return {"point": point, "mean": mean, "velocity": velocity, "clip": clip}
-
-    def _save(self) -> None:
-        """Everything released so far, into the checkpoint."""
-        if self.checkpoint is not None:
-            self.progress.update(self._released())
-            self.checkpoint.save(**self.progress)
-
     def outcome(self) -> Outcome:
         """The result of the run as it stands."""
         value = _steps.current_point(self.kernel, self.carry.state, self.repeated)
-        if self.carry.mean is not None and self.progress["averaged"] > 0:
+        if self.carry.mean is not None and self.progress.averaged > 0:
             value = self.carry.mean
         return Outcome(
             value,
-            self.context.account.stated(self.run.guarantee(self._charged())),
-            self.progress["taken"],
-            self.calls,
+            self.context.account.stated(self.run.guarantee(tuple(self.progress.charged))),
+            self.progress.taken,
+            self.progress.calls,
             self.status,
             self.carry.skipped,
             self.source.reproducible,

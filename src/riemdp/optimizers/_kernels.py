@@ -114,10 +114,6 @@ class AbstractKernel(eqx.Module):
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         """The frame as a tangent vector of the manifold."""
 
-    @abstractmethod
-    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
-        """The inverse of `to_tangent`."""
-
     def public_gradient(self, state: State, record: Batch) -> Frame:
         """The gradient of ONE public record (a batch of one), 0 where it is not finite."""
         norms, parts = self.gradients(state, record)
@@ -168,9 +164,6 @@ class _PointState(AbstractKernel):
 
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         return frame
-
-    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
-        return tangent
 
 
 class Generic(_PointState):
@@ -305,9 +298,6 @@ class AffineInvariantMean(AbstractKernel):
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         inverse = jnp.linalg.inv(state)
         return inverse @ frame @ inverse.T
-
-    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
-        return state @ tangent @ state.T
 
 
 class RankOne(_PointState):

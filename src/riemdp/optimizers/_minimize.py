@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid, truth
@@ -48,9 +46,7 @@ def private_minimize(
     noise_std: float | None = None,
     record_every: int = 0,
     progress: bool = False,
-    checkpoint: str | Path | None = None,
     groups: object = None,
-    records_per_person: int | None = None,
 ) -> OptimizationResult:
     """Minimise (1/n) sum_i loss(w, z_i) over the manifold of `problem` with a guarantee for every
     record.
@@ -77,18 +73,11 @@ def private_minimize(
         record_every: k > 0 records the objective every k steps, computed WITHOUT noise: a
             `NotPrivateWarning` is given and the history must not be published.
         progress: A bar on the terminal.
-        checkpoint: A file to continue from after a crash. Steps whose noise was drawn but lost are
-            not taken again, so no noise is used twice and the guarantee stays that of the planned
-            number of steps. A ledger that does not hold the charges of the steps before the crash,
-            such as a new one, is charged for them. A seed, or with `groups` the draw of records,
-            begins anew.
         groups: One label of a person for each record. Then everything of one person is protected,
             n is the number of people, and every person counts once: what is minimised is the mean
             over people of the mean loss of each person's records. Batches are batches of people.
-            How many records anybody has is private, and no bound on it is needed.
-        records_per_person: With `groups`, and only there: how many records of one person enter the
-            run at most, drawn at random once; public. It decides memory and time, and not privacy.
-            None: 16.
+            How many records anybody has is private, and no bound on it is needed: at most 16 of
+            each, drawn at random once, enter the run.
 
     Returns:
         The last released iterate and all public facts. Ctrl-C returns the last one so far, with the
@@ -134,9 +123,7 @@ def private_minimize(
         noise_std=noise_std,
         record_every=record_every,
         progress=progress,
-        checkpoint=checkpoint,
         groups=groups,
-        records_per_person=records_per_person,
     )
 
 
@@ -153,7 +140,6 @@ def minimized(
     noise_std: float | None = None,
     record_every: int = 0,
     progress: bool = False,
-    checkpoint: str | Path | None = None,
     groups: object = None,
     records_per_person: int | None = None,
 ) -> OptimizationResult:
@@ -206,8 +192,7 @@ def minimized(
     if people is not None:
         places = people.places
         settle = _Settled(plan, problem, point, people, recorder)
-        facts = _facts_of_people(run.facts, places)
-        run = dataclasses.replace(run, facts=facts, settle=settle)
+        run = dataclasses.replace(run, settle=settle)
         details = {
             "people": None if optimizer.counts_are_private else n,
             "records_per_person": places,
@@ -216,7 +201,7 @@ def minimized(
     delta = 0.0 if budget is None else budget.delta  # at which texts quote epsilon
     if budget is not None:
         details["budget"] = budget
-    done = drive(run, RunContext(source, n, account, recorder, checkpoint, rng))
+    done = drive(run, RunContext(source, n, account, recorder))
     return OptimizationResult(
         value=done.value,
         guarantee=done.guarantee.quoted_at(delta),
@@ -256,13 +241,6 @@ class _Settled:
         drawn = self.people.drawn(source)
         self.recorder.records = drawn
         return self.plan.bind(self.problem, drawn, self.point, kind=NoisyGradient)
-
-
-def _facts_of_people(
-    facts: Callable[[], tuple[Any, ...]], places: int
-) -> Callable[[], tuple[Any, ...]]:
-    """What a checkpoint of a run on people has to agree on."""
-    return lambda: (*facts(), "people", places)
 
 
 def replicate(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +34,9 @@ class AbstractPlan(ABC):
     """What a run will do and what noise it will carry; everything here is public. `str(plan)`
     explains it to a person.
     """
+
+    parts: tuple[Any, ...] = ()
+    """The settings of each call of a run that is made in parts; empty for a run at once."""
 
     @property
     @abstractmethod
@@ -61,7 +65,7 @@ class AbstractPlan(ABC):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """The guarantee of the whole run."""
+        """The guarantee of the whole run, of all its parts together."""
 
     @property
     @abstractmethod
@@ -130,6 +134,12 @@ class AbstractOptimizer(ABC):
     ) -> AbstractPlan:
         """What would run on n records. At most one of `budget` and `noise_std` is given."""
 
+    def plan_in_parts(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
+    ) -> AbstractPlan:
+        """The same of a run that is made in so many calls. Its `parts` are their settings."""
+        raise InvalidArgument(f"argument `parts` = {parts} is not for {type(self).__name__}")
+
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
@@ -145,10 +155,32 @@ class AbstractOptimizer(ABC):
         if self.learning_rate is not None and not callable(self.learning_rate):
             self._set("learning_rate", real("learning_rate", self.learning_rate, above=0.0))
 
+    def _check_parts(self, parts: int, length: int, unit: str) -> int:
+        """How long each of `parts` parts is, or an error that names `parts`."""
+        if self.output != "last":
+            raise InvalidArgument(
+                f"argument `parts` = {parts} goes with output='last': each part begins where the"
+                f" one before it ended, and output={self.output!r} is of a run at once"
+            )
+        size, left = divmod(length, parts)
+        if left:
+            raise invalid("parts", parts, f"give a number that divides the {length} {unit}")
+        return size
+
     def _check_counts(self, *names: str) -> None:
         for name in names:
             if getattr(self, name) is not None:
                 self._set(name, integer(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A learning rate that is a table: the step size of each step."""
+
+    values: tuple[float, ...]
+
+    def __call__(self, step: int) -> float:
+        return self.values[step]
 
 
 def check_optimizer(optimizer: object) -> AbstractOptimizer:
@@ -167,6 +199,7 @@ def plan_optimizer(
     budget: Budget | None,
     *,
     noise_std: float | None = None,
+    parts: int = 1,
 ) -> Any:
     """What `private_minimize` would run for `n` records: steps, sigma, expected noise to signal.
 
@@ -178,6 +211,11 @@ def plan_optimizer(
         optimizer: As in `private_minimize`.
         budget: As in `private_minimize`.
         noise_std: As in `private_minimize`.
+        parts: For a run that is made in k calls, for instance one a night. The plan is that of all
+            together, within the budget, and its `parts` are the settings of the calls, of equal
+            length: each is run with `noise_std=plan.sigma`, from the released value of the one
+            before. The run is that of one call; needs output="last", and for `DPRGD` and `DPRSGD` a
+            clip norm that is a number and no momentum, which would begin anew.
 
     Returns:
         An `AbstractPlan`: for `DPRGD` and `DPRSGD` a `Plan`; for `DPRSVRG` a plan with the noise at
@@ -193,7 +231,7 @@ def plan_optimizer(
         True
     """
     optimizer = check_optimizer(optimizer)
-    n = integer("n", n)
+    n, parts = integer("n", n), integer("parts", parts)
     if noise_std is not None:
         noise_std = real("noise_std", noise_std, at_least=0.0)
         if budget is not None:
@@ -202,6 +240,8 @@ def plan_optimizer(
             )
     elif budget is not None:
         check_budget(budget)
+    if parts > 1:
+        return optimizer.plan_in_parts(problem, n, budget, noise_std, parts)
     return optimizer.plan(problem, n, budget, noise_std)
 
 

@@ -64,7 +64,7 @@ class OptimizationResult:
         details: Further public facts: clip norm, noise multiplier, sensitivity, expected noise to
             signal, ... `planned_guarantee` is that of the run as planned; it also holds if the
             decision to interrupt depended on the iterates. `skipped_steps` counts steps that
-            overflowed and were not taken (since the last resumption of a checkpointed run).
+            overflowed and were not taken.
         receipt: The random id of the run's charges, and whether a ledger took them; `Ledger.holds`
             looks it up. None where nothing was charged here.
     """

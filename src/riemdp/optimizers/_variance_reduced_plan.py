@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +17,9 @@ from scipy.special import ndtr
 
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
+from ..privacy import Budget, Guarantee, calibrate, gaussian_noise_multiplier
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..problems._problem import Batch, Problem
-from ._checkpoint import identity
 from ._driver import FullQuery, Run
 from ._gradient_step import GradientStep, chunk_of, prepared_for
 from ._kernels import AbstractKernel, Generic, choose_kernel, gradient_function
@@ -29,6 +28,7 @@ from ._plan import (
     AbstractOptimizer,
     AbstractPlan,
     Rate,
+    Rates,
     default_batch,
     rate_array,
     resolve_clip,
@@ -139,6 +139,24 @@ class DPRSVRG(AbstractOptimizer):
         kernel = choose_kernel(problem, False)
         return SvrgPlan(self, settings, split, rates, problem.manifold.dim, private, kernel)
 
+    def plan_in_parts(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
+    ) -> SvrgPlan:
+        settings, rates = settings_of(problem, n, self, budget is not None or noise_std is not None)
+        epochs = self._check_parts(parts, settings.schedule.rounds, "epochs")
+        if budget is not None:
+            # Each call splits this sigma alike, so the sum is that of the whole run.
+            guess = choose_split(settings, budget, None)
+            one = guess.sigma_full if settings.anchored else guess.scale
+            noise_std = calibrate(lambda x: _of_sigma(settings, x), budget, guess=one)
+        plan = self.plan(problem, n, None, noise_std)
+        cut = rates.reshape(parts, -1)
+        settings_of_parts = tuple(
+            replace(self, epochs=epochs, restarts=1, learning_rate=Rates(tuple(map(float, part))))
+            for part in cut
+        )
+        return replace(plan, parts=settings_of_parts)
+
 
 @dataclass(frozen=True, eq=False)
 class SvrgPlan(AbstractPlan):
@@ -153,6 +171,7 @@ class SvrgPlan(AbstractPlan):
     dim: int
     private: bool
     full_kernel: AbstractKernel  # the full gradient is never transported: it may be a faster one
+    parts: tuple[Any, ...] = ()  # of each call of a run that is made in parts
 
     @property
     def gradients(self) -> tuple[NoisyGradient, NoisyGradient]:
@@ -257,15 +276,7 @@ class SvrgPlan(AbstractPlan):
             gradients=(full, inner),
             queries=s.queries,
             gradient_calls=(2 * s.b, s.n),
-            anchor=FullQuery(at_anchor, data, exact=full.sigma == 0.0),
-            facts=lambda: (
-                identity(problem),
-                optimizer.output,
-                optimizer.update,
-                s,
-                self.split,
-                full.arithmetic,
-            ),
+            anchor=FullQuery(at_anchor, data),
         )
 
     def __str__(self) -> str:
@@ -377,6 +388,11 @@ def _from_sigma(settings: SvrgSettings, sigma: float) -> NoiseSplit:
         0.0,
         sigma,
     )
+
+
+def _of_sigma(settings: SvrgSettings, sigma: float) -> Guarantee:
+    split = _from_sigma(settings, sigma)
+    return settings.guarantee(split.z1, split.z2)
 
 
 @functools.lru_cache(maxsize=1024)
