@@ -41,6 +41,7 @@ from riemdp.randomness import NoiseSource
 from riemdp.statistics import ClippingExcess
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.audit.edges import along_the_iterate, off_manifold, outside_the_ball
 from tests.seam import Masks, Noise, Searches, Sums, original, plant
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
@@ -163,12 +164,13 @@ def optimisers() -> Iterator[tuple[str, Audit]]:
         )
     sphere = riemdp.Sphere(3)
     for attack, optimizer, noise_std in (
-        ("off-manifold", riemdp.DPRGD(1, 1e-3, 1.0), 0.03),
-        ("off-manifold", riemdp.DPRSVRG(1, 1, 1e-3, 1.0), 0.03),
-        ("along", riemdp.DPRGD(1, 0.05, 1.0, update="retract"), 0.1),
-        ("outside", riemdp.DPRGD(1, 0.01, sensitivity="domain"), 0.03),
+        (off_manifold, riemdp.DPRGD(1, 1e-3, 1.0), 0.03),
+        (off_manifold, riemdp.DPRSVRG(1, 1, 1e-3, 1.0), 0.03),
+        (along_the_iterate, riemdp.DPRGD(1, 0.05, 1.0, update="retract"), 0.1),
+        (outside_the_ball, riemdp.DPRGD(1, 0.01, sensitivity="domain"), 0.03),
     ):
-        title = f"{type(optimizer).__name__}, start or record at an edge ({attack}), {sphere!r}"
+        where = f"start or record at an edge ({attack.__name__})"
+        title = f"{type(optimizer).__name__}, {where}, {sphere!r}"
         yield title, _run(optimizer, sphere, noise_std, attack)
 
 
@@ -587,7 +589,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     honest = Sums.Membership.means
 
     def every_matrix(x: Any, rng: Any) -> Any:
-        def sums(members: Sums.Membership, rows: Any) -> Any:
+        def sums(members: Any, rows: Any) -> Any:
             return (honest(members, rows).T * members.counts).T
 
         with mock.patch.object(Sums.Membership, "means", sums):
@@ -694,7 +696,7 @@ def _attack(mechanism: Any, inside: Any, outside: Any) -> Audit:
     return lambda trials: audit_mechanism(mechanism, inside, outside, trials=trials, rng=SEED)
 
 
-def _run(optimizer: Any, manifold: Any, noise_std: float, attack: str = "linear") -> Audit:
+def _run(optimizer: Any, manifold: Any, noise_std: float, attack: Any = None) -> Audit:
     def audit(trials: int) -> AuditResult:
         return audit_optimizer(
             optimizer,
@@ -732,7 +734,7 @@ def _k_norm(trials: int) -> AuditResult:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--quick", action="store_true", help="few trials: only shows that every attack runs"
     )

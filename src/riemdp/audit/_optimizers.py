@@ -1,8 +1,7 @@
 """Attacks on whole runs of an optimiser, through the driver of `private_minimize` itself.
 
-Each attack is a problem, two neighbouring data sets, a start, and a score. Beside the worst pair of
-a linear loss they go to the edges of what the proofs assume: a start that is off the manifold by
-rounding or outside the ball, records that are very long and along the iterate.
+Each attack is a problem, two neighbouring data sets, a start, and a score: here the worst pair of a
+linear loss. `tests/audit/edges.py` has attacks at the edges of what the proofs assume.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, one_of
-from ..domains import Ball
-from ..manifolds import Euclidean, Sphere
+from .._errors import integer
+from ..manifolds import Euclidean
 from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import replicate
 from ..optimizers._plan import AbstractOptimizer, check_optimizer
-from ..privacy import Guarantee
-from ..problems import Problem, frechet_mean, principal_eigenvector
+from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
 from ._one_run import OneRunAudit, audit_in_one_run
@@ -58,47 +55,52 @@ def audit_optimizer(
     confidence: float = 0.95,
     delta: float = 1e-5,
     rng: int | NoiseSource | None = None,
-    through: str = "replicate",
-    attack: str = "linear",
+    attack: Callable[[AbstractManifold, int, bool], Attack] | None = None,
 ) -> AuditResult:
-    """Attack a whole run of an optimiser with a worst neighbouring pair.
+    """Attack a whole run of an optimiser with a worst neighbouring pair. All runs are made at once,
+    by the driver and the compiled steps of `private_minimize`.
 
     Args:
         optimizer: Settings of an optimiser, such as `DPRGD(...)`, with explicit steps, learning
             rate and (for sensitivity="clip") clip norm.
         noise_std: sigma per orthonormal coordinate of the averaged gradient.
-        manifold: The space. Default: Euclidean(2) for "linear", where the attack is sharp, and
-            Sphere(3) for the others.
+        manifold: The space. Default: Euclidean(2), where the attack is sharp.
         records: n.
         trials: Runs on each side.
         confidence: Of each lower bound.
         delta: At which epsilon is bounded.
         rng: None, a seed or a `NoiseSource`.
-        through: "replicate": all runs at once, by the same driver and compiled steps;
-            "private_minimize": the public function for each run (slower).
-        attack: "linear": the gradient of one record is far above the clip norm along a fixed unit
-            field, to either side, and all others are zero. "off-manifold": principal eigenvector,
-            started 9e-7 off the sphere, one record of length 1e6 at an angle of 3e-4 from it.
-            "along": -(w.z)^2 by automatic differentiation, one record of length 1e8 along the
-            start. "outside": Frechet mean in a ball of radius 0.3, started far outside it.
+        attack: From the space, n, and whether the other data set lacks the record, to an object
+            with `problem`, `pair` (two data sets), `start` and `score`, larger meaning the first
+            data set. Default: the gradient of one record is far above the clip norm along a fixed
+            unit field, to either side, and all others are zero.
 
     Returns:
         What was found beside what is claimed. Nothing is charged to a ledger.
     """
     trials, n = integer("trials", trials, at_least=16), integer("records", records)
-    one_of("attack", attack, tuple(ATTACKS))
-    one_of("through", through, ("replicate", "private_minimize"))
     optimizer = check_optimizer(optimizer)
-    space = manifold if manifold is not None else Euclidean(2) if attack == "linear" else Sphere(3)
+    space = Euclidean(2) if manifold is None else manifold
     # Under add-or-remove-one the other side lacks the record. With a fixed denominator that is the
     # same as a record of gradient 0.
-    lacking = optimizer.counts_are_private
-    plan = ATTACKS[attack](space, n, lacking)
+    plan = (_linear if attack is None else attack)(space, n, optimizer.counts_are_private)
     source = noise_source(rng)
-    found = [_runs(plan, x, optimizer, noise_std, trials, source, through) for x in plan.pair]
+    found = [
+        replicate(
+            plan.problem,
+            data,
+            plan.start,
+            optimizer,
+            noise_std=noise_std,
+            repetitions=trials,
+            ledger=Unbounded(),
+            rng=source,
+        )
+        for data in plan.pair
+    ]
     scores = [np.asarray(plan.score(values), dtype=np.float64) for values, _ in found]
     name = f"{type(optimizer).__name__} on {space!r}"
-    name = name if attack == "linear" else f"{name}, {attack}"
+    name = name if attack is None else f"{name}, {getattr(attack, '__name__', attack)}"
     return assess(name, scores[0], scores[1], found[0][1], delta, confidence)
 
 
@@ -167,40 +169,6 @@ def audit_optimizer_in_one_run(
     )
 
 
-def _runs(
-    plan: Attack,
-    data: Point,
-    optimizer: AbstractOptimizer,
-    noise_std: float,
-    trials: int,
-    source: NoiseSource,
-    through: str,
-) -> tuple[Point, Guarantee]:
-    """The outputs of many runs, stacked, and the guarantee of one."""
-    if through == "replicate":
-        return replicate(
-            plan.problem,
-            data,
-            plan.start,
-            optimizer,
-            noise_std=noise_std,
-            repetitions=trials,
-            ledger=Unbounded(),
-            rng=source,
-        )
-    how: dict[str, Any] = {"rng": source, "ledger": Unbounded(), "noise_std": noise_std}
-    runs = [
-        private_minimize(plan.problem, data, plan.start, optimizer, **how) for _ in range(trials)
-    ]
-    stacked = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *[run.value for run in runs])
-    return stacked, runs[0].guarantee
-
-
-def _along(manifold: AbstractManifold, start: Point, ahead: Tangent) -> Score:
-    """The displacement from `start` along a tangent vector there."""
-    return lambda values: manifold.inner(start, manifold.log(start, values), ahead)
-
-
 def _linear(manifold: AbstractManifold, n: int, lacking: bool) -> Attack:
     field = _unit_field(manifold)
     problem = Problem(
@@ -213,56 +181,11 @@ def _linear(manifold: AbstractManifold, n: int, lacking: bool) -> Attack:
     # A descent step goes against the gradient: a record below 0 pushes along the field.
     pair[:, 0] = -1e6, 0.0 if lacking else 1e6
     start = manifold.origin
-    return Attack(problem, (pair[0], pair[1]), start, _along(manifold, start, field(start)))
 
+    def score(values: Point) -> Array:
+        return manifold.inner(start, manifold.log(start, values), field(start))
 
-def _frame(manifold: AbstractManifold) -> tuple[Point, Tangent]:
-    """A point without a zero coordinate, and a unit tangent vector there."""
-    if not isinstance(manifold, Sphere):
-        raise InvalidArgument(f"argument `manifold` = {manifold!r}: this attack needs a Sphere")
-    start = manifold.project(jnp.arange(1.0, manifold.shape[0] + 1.0))
-    across = manifold.to_tangent(start, jnp.eye(manifold.shape[0])[0])
-    return start, across / jnp.linalg.norm(across)
-
-
-def _off_manifold(manifold: AbstractManifold, n: int, lacking: bool) -> Attack:
-    start, across = _frame(manifold)
-    pair = np.zeros((2, n, *manifold.shape))
-    for side, sign in enumerate((1.0, 0.0 if lacking else -1.0)):
-        pair[side, 0] = 1e6 * sign**2 * (start + sign * 3e-4 * across)
-    problem = principal_eigenvector(manifold.shape[0])
-    score = _along(manifold, start, across)
-    return Attack(problem, (pair[0], pair[1]), (1 + 9e-7) * start, score)
-
-
-def _long(manifold: AbstractManifold, n: int, lacking: bool) -> Attack:
-    start, _ = _frame(manifold)
-    problem = Problem(manifold, lambda w, z: -(jnp.sum(w * z) ** 2), smoothness=2.0)
-    pair = np.zeros((2, n, *manifold.shape))
-    pair[0, 0] = 1e8 * np.asarray(start)
-    # A normal part of the gradient lengthens the iterate before it is retracted: shorter steps.
-    return Attack(problem, (pair[0], pair[1]), start, lambda w: -manifold.dist(start, w))
-
-
-def _outside(manifold: AbstractManifold, n: int, lacking: bool) -> Attack:
-    center, across = _frame(manifold)
-    away = manifold.to_tangent(center, jnp.eye(manifold.shape[0])[1])
-    away = away - jnp.sum(away * across) * across
-    away = away / jnp.linalg.norm(away)
-    problem = frechet_mean(manifold, ball=Ball(center, 0.3))
-    pair = np.broadcast_to(np.asarray(center), (2, n, *manifold.shape)).copy()
-    for side, sign in enumerate((1.0, -1.0)):
-        pair[side, 0] = manifold.exp(center, sign * 0.3 * across)
-    start = manifold.exp(center, 2.84 * away)
-    return Attack(problem, (pair[0], pair[1]), start, _along(manifold, center, across))
-
-
-ATTACKS: dict[str, Callable[[AbstractManifold, int, bool], Attack]] = {
-    "linear": _linear,
-    "off-manifold": _off_manifold,
-    "along": _long,
-    "outside": _outside,
-}
+    return Attack(problem, (pair[0], pair[1]), start, score)
 
 
 def _unit_field(manifold: AbstractManifold) -> Callable[[Point], Tangent]:
