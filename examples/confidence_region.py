@@ -26,7 +26,7 @@ with riemdp.Ledger(riemdp.Budget(1.0, 1e-6)) as ledger:
     mean = riemdp.private_frechet_mean(
         disk, X, ball, budgets[0], mechanism="wrapped-gaussian", count_outside=False, rng=0
     )
-    moved = riemdp.private_clipping_bound(disk, X, ball, 4.0, budgets[1], rng=1)
+    moved = riemdp.private_clipping_bound(disk, X, ball, budgets[1], reach=4.0, rng=1)
     spread = riemdp.private_frechet_variance(disk, X, ball, budgets[2], rng=2)
     about = riemdp.Ball(mean.value, 2.0)
     moment = riemdp.private_tangent_covariance(disk, X, about, budgets[3], rng=3)

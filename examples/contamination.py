@@ -32,7 +32,9 @@ for share in shares:
         "private mean, ball found": riemdp.private_frechet_mean(
             space, records, budget=BUDGET, rng=0
         ).value,
-        "private median": riemdp.private_geometric_median(space, records, BUDGET, rng=0).value,
+        "private median": riemdp.private_geometric_median(
+            space, records, budget=BUDGET, rng=0
+        ).value,
     }
     for name, value in found.items():
         errors.setdefault(name, []).append((value, float(space.dist(center, value))))

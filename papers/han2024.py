@@ -212,12 +212,12 @@ def mean_arms(
                 budget,
                 mechanism=mechanism,
                 rng=seed + 10 + i,
-                clamp_release=True,
                 count_outside=False,
             )
             for i in range(runs)
         ]
-        found[name] = risk(np.stack([np.asarray(one.value) for one in released]))
+        # moved into the ball also where that is not proved to help
+        found[name] = risk(np.asarray(ball.clamp(manifold, np.stack([r.value for r in released]))))
     # Padded with records of weight zero: one compilation serves every n.
     gradient = MeanGradient(manifold, _repeat_last(X, width), np.arange(max(n, width)) < n)
     kng = KNormGradient(

@@ -66,7 +66,7 @@ without(R.private_ball, space, spd, search, budget)
 without(R.private_frechet_variance, space, spd, ball, budget)
 without(R.private_frechet_variance, space, spd, None, budget)
 without(R.private_tangent_covariance, space, spd, ball, budget)
-without(R.private_clipping_bound, space, spd, ball, 2.0, budget)
+without(R.private_clipping_bound, space, spd, ball, budget, reach=2.0)
 with without(R.Ledger, R.Budget(10.0, 1e-3)):
     a, b = (
         without(R.private_frechet_mean, space, X, ball, budget, mechanism="tangent-mean")

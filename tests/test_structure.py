@@ -41,7 +41,6 @@ FACES = {
     "cli/_pca.py pca",
     "cli/_plan.py plan",
     "estimators/_mdm.py __init__",
-    "estimators/_mean.py __init__",
     "federated/_agent.py answer",
     "federated/_agent.py answer_sum",
     "federated/_ball.py private_ball",
@@ -56,7 +55,6 @@ FACES = {
     "optimizers/_minimize.py replicate",
     "releases/_mean.py private_frechet_mean",
     "releases/_mean.py prepared_mean",  # the same as `private_frechet_mean`, up to its charge
-    "releases/_plan.py plan_private_mean",
 }
 # Imported where they are needed: heavy or optional.
 LATE = {

@@ -191,8 +191,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     ):
 
         def mean(x: Any, rng: Any, name: str = name) -> riemdp.Release:
-            return riemdp.private_frechet_mean(
-                line, x, ball, BUDGET, mechanism=name, rng=rng, **_as_drawn(name)
+            return _as_drawn(
+                riemdp.private_frechet_mean(line, x, ball, BUDGET, mechanism=name, rng=rng)
             )
 
         yield f"private_frechet_mean, {name}, Euclidean(1)", _through(mean, far, -far), trials
@@ -203,14 +203,11 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     out[0], away[0] = np.diag([1e6, 1.0]), np.diag([1e-6, 1.0])
 
     def spd_mean(x: Any, rng: Any) -> riemdp.Release:
-        return riemdp.private_frechet_mean(
-            spd,
-            x,
-            riemdp.Ball(np.eye(2), 1.0),
-            BUDGET,
-            mechanism="wrapped-gaussian",
-            rng=rng,
-            clamp_release=False,
+        where = riemdp.Ball(np.eye(2), 1.0)
+        return _as_drawn(
+            riemdp.private_frechet_mean(
+                spd, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng
+            )
         )
 
     yield "private_frechet_mean, wrapped-gaussian, SPD(2)", _through(spd_mean, out, away), 1_000
@@ -227,7 +224,7 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     several[0] = 1e6
 
     def median(x: Any, rng: Any) -> riemdp.Release:
-        return riemdp.private_geometric_median(line, x, BUDGET, search=about_zero, rng=rng)
+        return riemdp.private_geometric_median(line, x, budget=BUDGET, ball=about_zero, rng=rng)
 
     yield "private_geometric_median, Euclidean(1)", _through(median, several, -several), 1_000
 
@@ -382,7 +379,7 @@ def _geodesics(x: Any, rng: Any, groups: Any = None, of_mean: float = 4.0) -> An
 
 def _clipping_bound(x: Any, rng: Any) -> riemdp.Release:
     line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
-    return riemdp.private_clipping_bound(line, x, ball, 3.0, BUDGET, rng=rng)
+    return riemdp.private_clipping_bound(line, x, ball, BUDGET, reach=3.0, rng=rng)
 
 
 def _number(value: Any, guarantee: riemdp.Guarantee) -> Any:
@@ -423,14 +420,11 @@ def one_run() -> Iterator[tuple[str, Callable[[], OneRunAudit]]]:
             ) -> riemdp.Release:
                 shape = (-1,) + (1,) * (sides[0].ndim - 1)
                 records = np.where(coins.reshape(shape), *sides)
-                return riemdp.private_frechet_mean(
-                    space,
-                    records,
-                    riemdp.Ball(space.origin, 0.6),
-                    BUDGET,
-                    mechanism=name,
-                    rng=rng,
-                    **_as_drawn(name),
+                where = riemdp.Ball(space.origin, 0.6)
+                return _as_drawn(
+                    riemdp.private_frechet_mean(
+                        space, records, where, BUDGET, mechanism=name, rng=rng
+                    )
                 )
 
             title = f"private_frechet_mean, {name}, {space!r}"
@@ -520,8 +514,10 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     far[0] = 1e6
 
     def mean(x: Any, rng: Any, where: riemdp.Ball = ball) -> riemdp.Release:
-        return riemdp.private_frechet_mean(
-            line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng, clamp_release=False
+        return _as_drawn(
+            riemdp.private_frechet_mean(
+                line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng
+            )
         )
 
     fault = _sum_over_sites("the server sees the sum", forgetful=2)
@@ -672,9 +668,11 @@ def _class_means(records: Any, rng: Any, groups: Any) -> Any:
     return _number(sums + sizes[0] - sizes[1], fitted.guarantee_)
 
 
-def _as_drawn(mechanism: str) -> dict[str, Any]:
+def _as_drawn(release: riemdp.Release) -> riemdp.Release:
     """The attack sees the noise, also where it leaves the ball."""
-    return {"clamp_release": False} if mechanism.startswith(("wrapped", "extrinsic")) else {}
+    if not release.mechanism.startswith("wrapped"):
+        return release
+    return dataclasses.replace(release, value=release.confidence_region().center)
 
 
 def _through(release: Any, inside: Any, outside: Any) -> Audit:

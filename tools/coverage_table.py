@@ -91,7 +91,7 @@ def row(population: Population, n: int, runs: int, first: int) -> str:
             ),
         }
         if space.is_hadamard:
-            bound = R.private_clipping_bound(space, x, ball, reach, OTHER, rng=4 * run + 2)
+            bound = R.private_clipping_bound(space, x, ball, OTHER, reach=reach, rng=4 * run + 2)
             spread = R.private_frechet_variance(space, x, ball, OTHER, rng=4 * run + 3)
             whole = R.frechet_mean(space, x).value
             regions["blind"] = regions["sample"][0], whole

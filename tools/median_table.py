@@ -67,7 +67,7 @@ def released(method: str, space: R.AbstractManifold, X: np.ndarray, seed: int):
     if method == "mean, no noise":
         return R.frechet_mean(space, X, tol=1e-6).value
     if method == "private median":
-        return R.private_geometric_median(space, X, BUDGET, rng=seed).value
+        return R.private_geometric_median(space, X, budget=BUDGET, rng=seed).value
     if method == "private mean, ball found":
         return R.private_frechet_mean(space, X, None, BUDGET, rng=seed).value
     radius = 3.1 if isinstance(space, R.Sphere) else WIDE

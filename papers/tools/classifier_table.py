@@ -103,7 +103,7 @@ class Logistic:
         self.classes = np.unique(y)
         z, one_hot = self.features(X), np.eye(len(self.classes))[np.searchsorted(self.classes, y)]
         shape = (len(self.classes), z.shape[1])
-        plan = riemdp.plan_private_classifier(self.space, len(X), len(self.classes), self.budget)
+        (plan,) = riemdp.plan_private_classifier(self.space, len(X), len(self.classes), self.budget)
         if plan.n < plan.need:
             raise riemdp.InvalidArgument("too few records")
         steps = riemdp.DPRGD(40, 8.0, 1.0, momentum=0.8, output="geodesic-average")
@@ -187,7 +187,9 @@ def section(name: str) -> list[str]:
         theirs.append(f"{model.__name__} {np.median(seen):.2f}")
     ours = np.median(accuracies(private("PrivateTSClassifier", NO_NOISE), data, n, min(3, runs)))
     plans = [
-        riemdp.plan_private_classifier(riemdp.spd(k, METRIC), n, classes, riemdp.Budget(e, DELTA))
+        riemdp.plan_private_classifier(riemdp.spd(k, METRIC), n, classes, riemdp.Budget(e, DELTA))[
+            0
+        ]
         for e in EPSILONS
     ]
     lines = [
@@ -226,7 +228,7 @@ def needed(name: str, epsilon: float) -> tuple[str, int]:
     aim = np.mean(accuracies(private("PrivateTSClassifier", NO_NOISE), data, n, 4)) - 0.03
     budget = riemdp.Budget(epsilon, DELTA)
     space = riemdp.spd(data[0].shape[1], METRIC)
-    planned = riemdp.plan_private_classifier(space, n, classes, budget).records_a_class
+    planned = riemdp.plan_private_classifier(space, n, classes, budget)[0].records_a_class
     for copies in COPIES:
         if n * copies > 40_000:
             return f"> {n * copies // classes:,}", planned

@@ -495,11 +495,7 @@ def descriptor_mean(name: str, manifold: Any, eta: float, default_seeds: int | N
     def auto(budget):
         try:
             return (
-                R.plan_private_mean(
-                    manifold, ball, n, budget, count_outside=False, clamp_release=False
-                )
-                .best()
-                .mechanism
+                R.plan_private_mean(manifold, ball, n, budget, count_outside=False).best().mechanism
             )
         except R.InvalidArgument:  # no mechanism with a formula on a ball of this size
             return "none"
@@ -531,6 +527,13 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
     return run
 
 
+def _as_drawn(release: Any) -> np.ndarray:
+    """The noisy point itself, also where the release was then moved into the ball."""
+    if release.mechanism not in _MOVED:
+        return np.asarray(release.value)
+    return np.asarray(release.confidence_region().center)
+
+
 def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
     """What a user gets: `private_frechet_mean` for every seed, one after the other."""
 
@@ -543,14 +546,11 @@ def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
                 budget,
                 mechanism=mechanism,
                 rng=s,
-                count_outside=False,
-                clamp_release=False if mechanism in _MOVED else None,
+                count_outside=None if mechanism == "auto" else False,
             )
-            if mechanism != "auto"
-            else R.private_frechet_mean(manifold, x, ball, budget, rng=s, clamp_release=False)
             for s in seeds
         ]
-        return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee
+        return np.stack([_as_drawn(release) for release in releases]), releases[0].guarantee
 
     return run
 

@@ -16,7 +16,7 @@ from tests.seam import Commands, Doors, plant
 SPACE, BALL, BUDGET = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 1.0), Budget(1.0, 1e-6)
 SPHERE = riemdp.Sphere(3)
 CAP = Ball(SPHERE.origin, 0.5)
-PROTECTED = {"adjacency": "add-or-remove-one", "mechanism": "wrapped-gaussian", "rng": 0}
+PROTECTED = {"mechanism": "wrapped-gaussian", "rng": 0}
 
 
 def mapped(folder, X):

@@ -129,11 +129,8 @@ ESTIMATORS = (
         refusals=(
             *OF_MEAN,
             Refusal({"mechanism": "none"}),
-            Refusal({"n_min": 10}),
-            Refusal({"adjacency": "neighbours"}),
-            Refusal({"adjacency": "add-or-remove-one"}),
-            Refusal({"adjacency": "add-or-remove-one", "n_min": 0}, why="n_min = 0"),
-            Refusal({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}),
+            Refusal({"n_min": 0}, why="n_min = 0"),
+            Refusal({"n_min": 10, "mechanism": "dp-rgd"}),
         ),
     ),
     model(MEAN, "private ball", "private ball", manifold=d.SPD, refusals=(*OF_MEAN, *FEW)),

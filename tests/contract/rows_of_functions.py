@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import riemdp
-from riemdp import DPRGD, DPRSGD, AdaptiveBall, Ball, Budget
+from riemdp import AdaptiveBall, Ball, Budget
 from riemdp import mechanisms as m
 
 from . import data as d
@@ -44,8 +44,8 @@ def mean(variant, make=None, *, space=d.SPD, ball=d.BALL, claim="mean in a publi
     """A row of `private_frechet_mean`; what is no field of `Entry` is an argument of the call."""
     fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
     fields.setdefault("refusals", (*COMMON, *WRONG_BALL))
-    if "adjacency" in fields:
-        facts["adjacency"] = fields["adjacency"]
+    if "n_min" in facts:
+        fields["adjacency"] = "add-or-remove-one"
     call = of_space(riemdp.private_frechet_mean, space, **({"ball": ball} | facts))
     return Entry(MEAN, variant, claim, call, make or d.plain(d.matrices), **fields)
 
@@ -91,18 +91,9 @@ MEANS = (
             Refusal({"ball": None}),
             Refusal({"ball": Ball(-np.eye(2), 1.0)}, why="a centre that is no point"),
             Refusal({"mechanism": "none"}),
-            Refusal({"calibration": "nonsense"}),
-            Refusal({"calibration": "classical"}),
-            Refusal({"tolerance": 0.0}),
-            Refusal({"tolerance": 1.0}),
-            Refusal({"tolerance": "small"}),
-            Refusal({"optimizer": DPRGD(1, 0.1, 1.0)}),
-            Refusal({"clamp_release": "yes"}),
-            Refusal({"shrink": "yes"}),
             Refusal({"count_outside": "yes"}),
-            Refusal({"adjacency": "other"}),
-            Refusal({"adjacency": "add-or-remove-one"}),
-            Refusal({"n_min": 10}),
+            Refusal({"n_min": 0}),
+            Refusal({"n_min": "many"}),
             Refusal({"weights": -np.ones(60)}),
             Refusal({"weights": np.ones(3)}),
             Refusal({"budget": PURE}),
@@ -114,7 +105,7 @@ MEANS = (
         "riemannian-laplace",
         mechanism="riemannian-laplace",
         budget=PURE,
-        refusals=(*COMMON, *WRONG_BALL, Refusal({"shrink": True}), Refusal({"optimizer": DPRGD()})),
+        refusals=(*COMMON, *WRONG_BALL),
     ),
     mean("k-norm-gradient", mechanism="k-norm-gradient", budget=PURE),
     mean(
@@ -124,9 +115,6 @@ MEANS = (
         refusals=(
             *COMMON,
             *WRONG_BALL,
-            Refusal({"tolerance": 1e-6}),
-            Refusal({"shrink": True}),
-            Refusal({"clamp_release": True}),
             Refusal({"weights": np.ones(60)}),
             Refusal({"n_min": 10}),
         ),
@@ -157,14 +145,8 @@ MEANS = (
                 *WRONG_BALL,
                 Refusal({"budget": PURE}),
                 Refusal({"weights": np.ones(60)}),
-                Refusal({"adjacency": "add-or-remove-one", "n_min": 10}),
+                Refusal({"n_min": 10}),
                 Refusal({"count_outside": True}),
-                Refusal({"shrink": True}),
-                Refusal({"clamp_release": True}),
-                Refusal({"tolerance": 1e-6}),
-                Refusal({"calibration": "classical"}),
-                Refusal({"optimizer": "steps"}),
-                Refusal({"optimizer": DPRSGD(2, sampling="poisson")}, why="Poisson batches"),
             ),
         )
         for name in ("dp-rgd", "dp-rsgd", "dp-rsvrg")
@@ -174,20 +156,17 @@ MEANS = (
     mean(
         "add-or-remove-one",
         mechanism="wrapped-gaussian",
-        adjacency="add-or-remove-one",
         n_min=40,
         empty="released",
         refusals=(
             *WRONG_BUDGET,
             *WRONG_RNG,
-            Refusal({"n_min": None}),
             Refusal({"n_min": 0}),
             Refusal({"n_min": "many"}),
             Refusal({"n_min": 2.5}),
             Refusal({"mechanism": "dp-rgd"}),
             Refusal({"mechanism": "dp-rsgd"}),
             Refusal({"mechanism": "dp-rsvrg"}),
-            Refusal({"adjacency": "replace-one"}),
             Refusal({"weights": np.ones(1)}),
             Refusal({"weights": 1.0}),
             Refusal({"budget": PURE}),
@@ -199,7 +178,6 @@ MEANS = (
         "add-or-remove-one with weights",
         own_weights,
         mechanism="wrapped-gaussian",
-        adjacency="add-or-remove-one",
         n_min=40,
         empty="released",
     ),
@@ -245,14 +223,8 @@ MEANS = (
             *COMMON,
             Refusal({"mechanism": "wrapped-gaussian"}),
             Refusal({"weights": np.ones(60)}),
-            Refusal({"tolerance": 1e-6}),
-            Refusal({"calibration": "classical"}),
-            Refusal({"optimizer": DPRGD()}),
-            Refusal({"adjacency": "add-or-remove-one"}),
             Refusal({"n_min": 10}),
             Refusal({"count_outside": True}),
-            Refusal({"shrink": True}),
-            Refusal({"clamp_release": True}),
             Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),
         ),
     ),
@@ -333,7 +305,7 @@ OTHERS = (
         refusals=(
             *COMMON,
             Refusal({"budget": PURE}),
-            Refusal({"search": d.BALL}),
+            Refusal({"ball": "near"}),
             Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),
         ),
     ),
@@ -349,7 +321,7 @@ OTHERS = (
         "",
         "clipping bound",
         d.BALL,
-        2.0,
+        reach=2.0,
         moved=the_value,
     ),
     function(
@@ -357,7 +329,7 @@ OTHERS = (
         "people",
         "clipping bound",
         d.BALL,
-        2.0,
+        reach=2.0,
         make=PEOPLE,
         moved=the_value,
         refusals=(*COMMON, *WRONG_GROUPS),

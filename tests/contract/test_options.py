@@ -91,7 +91,6 @@ KNOWN = {
     "row_norm": 0.5,
     "tolerance": 1e-3,
     "calibration": "classical",
-    "clamp_release": True,
     "shrink": True,
     "count_outside": False,
     "n_min": 10,
@@ -106,8 +105,6 @@ KNOWN = {
     "project": False,
 }
 HARMLESS = {
-    ("riemdp.private_frechet_mean", "clamp_release"): "a draw that lies in the ball",
-    ("riemdp.private_frechet_mean[flat]", "shrink"): "what is done where nothing is said",
     ("riemdp.mechanisms.ExtrinsicLaplace.release", "project"): "a draw that is positive definite",
     ("riemdp.mechanisms.ExtrinsicGaussian.release", "project"): "a draw that is positive definite",
 }

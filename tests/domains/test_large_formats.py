@@ -61,7 +61,7 @@ def test_zarr(tmp_path) -> None:
     [
         {},
         {"mechanism": "wrapped-gaussian", "weights": np.arange(1.0, N + 1.0)},
-        {"mechanism": "wrapped-gaussian", "adjacency": "add-or-remove-one", "n_min": N + 9},
+        {"mechanism": "wrapped-gaussian", "n_min": N + 9},
     ],
     ids=["plain", "weights", "filled"],
 )

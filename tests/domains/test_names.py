@@ -40,7 +40,7 @@ def test_names_reach_everything_that_has_the_axes_of_a_record() -> None:
     few, labels = DataArray(matrices(), (axis, axis)), np.arange(60) % 2
     many = DataArray(np.tile(matrices(), (5, 1, 1)), (axis, axis))
     budget = Budget(5.0, 1e-6)
-    median = riemdp.private_geometric_median(SPACE, many, budget, rng=1)
+    median = riemdp.private_geometric_median(SPACE, many, budget=budget, rng=1)
     found = riemdp.private_ball(SPACE, many, riemdp.AdaptiveBall(), budget, rng=1)
     mdm = riemdp.PrivateMDM(metric="logeuclid", budget=budget, ball=BALL).fit(few, labels)
     center = riemdp.PrivateTLCenter(budget=budget, ball=BALL).fit(few, domains=labels)

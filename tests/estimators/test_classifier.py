@@ -356,19 +356,19 @@ def test_the_plan_knows_what_a_fit_does():
     fitted = classifier(**PRIVATE).fit(X, y)
     plan = fitted.plan_
     space = riemdp.SPDLogEuclidean(3)
-    assert plan == plan_private_classifier(space, 600, 3, BUDGET)
+    assert plan == plan_private_classifier(space, 600, 3, BUDGET)[0]
     assert plan.share == pytest.approx(fitted.release_.details["share_of_classifier"], abs=1e-12)
     sigma = fitted.release_.scale
     assert plan.noise == pytest.approx(3 * sigma * 6**0.5 / 600, rel=1e-3)
     search = mechanism_of(Sums.AdaptiveDiscriminant, BUDGET, True).plan
     assert 1.0 - Searches.share_of_short_search(search) == pytest.approx(plan.share, abs=1e-12)
     n = 3 * plan.records_a_class
-    assert plan_private_classifier(space, n, 3, BUDGET).verdict == "enough"
-    assert plan_private_classifier(space, n - 6, 3, BUDGET).noise > 0.2
-    assert plan_private_classifier(space, 5, 3, BUDGET).verdict == "too few"
+    assert plan_private_classifier(space, n, 3, BUDGET)[0].verdict == "enough"
+    assert plan_private_classifier(space, n - 6, 3, BUDGET)[0].noise > 0.2
+    assert plan_private_classifier(space, 5, 3, BUDGET)[0].verdict == "too few"
     assert "records a class" in str(plan)
     options = {"ball": BALL, "count_outside": False}
-    given = plan_private_classifier(space, 600, 3, Budget(1.0), **options)
+    (given,) = plan_private_classifier(space, 600, 3, Budget(1.0), **options)
     assert (given.need, given.share, given.rule) == (1, 1.0, "class-means")
     with pytest.raises(InvalidArgument, match="manifold"):
         plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]

@@ -111,7 +111,7 @@ def _functions(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
             SPD, X, SMALL, budget, mechanism=wrapped, groups=people(600)
         ),
         f"{kind} mean, add or remove": lambda: mean(
-            SPD, X, SMALL, budget, mechanism=wrapped, adjacency="add-or-remove-one", n_min=500
+            SPD, X, SMALL, budget, mechanism=wrapped, n_min=500
         ),
         f"{kind} mean, extrinsic": lambda: mean(
             SPD, X, SMALL, budget, mechanism=wrapped.replace("wrapped", "extrinsic")
@@ -128,7 +128,7 @@ def _functions(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
         ),
         f"{kind} covariance": lambda: R.private_tangent_covariance(SPHERE, Y, CAP, budget, rng=2),
         f"{kind} clipping bound": lambda: R.private_clipping_bound(
-            SPHERE, Y, R.Ball(CAP.center, 0.3), 2.0, budget, groups=people(400, 2), rng=2
+            SPHERE, Y, R.Ball(CAP.center, 0.3), budget, reach=2.0, groups=people(400, 2), rng=2
         ),
         f"{kind} mean with dispersion": lambda: Means.mean_with_dispersion(
             SPD, X, SMALL, budget, n=600, share=0.2, rng=2

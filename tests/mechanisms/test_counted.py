@@ -230,7 +230,7 @@ def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():
 
 
 def test_a_protected_number_of_records_is_not_stated():
-    options = {"adjacency": "add-or-remove-one", "n_min": 300}
+    options = {"n_min": 300}
     release = mean(points(80), rng=2, **options)
     outside = release.details["outside"]
     assert outside.n is None

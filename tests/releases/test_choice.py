@@ -13,7 +13,7 @@ import pytest
 
 import riemdp as R
 from riemdp.randomness import noise_source
-from tests.seam import Means
+from tests.seam import Means, plant
 
 ONE_SHOT = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace")
 TOLERATED = 1.25
@@ -87,8 +87,9 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5)):
         for s in shares
     }
     found = []
-    for i, clamp in enumerate((False, None)):
-        plan = R.plan_private_mean(manifold, ball, n, budget, clamp_release=clamp)
+    for i, plan in enumerate(
+        (unmoved_plan(manifold, ball, n, budget), R.plan_private_mean(manifold, ball, n, budget))
+    ):
         rows = {row.mechanism: row for row in plan if row.eligible}
         those = {
             s: {name: pair[i] for name, pair in of_share.items() if name in rows}
@@ -96,6 +97,16 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5)):
         }
         found.append((plan.best().mechanism, rows, those))
     return found
+
+
+def unmoved_plan(manifold, ball, n, budget):
+    """The plan of releases that are left where the noise brings them."""
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, "error in a ball", lambda mechanism, radius: (mechanism.error_law, False))
+        Means.remembered_plan.cache_clear()
+        plan = R.plan_private_mean(manifold, ball, n, budget)
+    Means.remembered_plan.cache_clear()
+    return plan
 
 
 def check(case):
@@ -134,7 +145,7 @@ def test_auto_picks_what_loses_least(case):
 
 def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
     manifold, ball, budget = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), R.Budget(0.3, 1e-5)
-    plain = R.plan_private_mean(manifold, ball, 8, budget, clamp_release=False)
+    plain = unmoved_plan(manifold, ball, 8, budget)
     moved = R.plan_private_mean(manifold, ball, 8, budget)  # the default
     row, same = plain[0], moved[0]
     assert row.mechanism == same.mechanism

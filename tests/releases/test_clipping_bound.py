@@ -132,7 +132,7 @@ def test_a_region_with_the_bound_holds_the_mean_before_clipping():
         mean = riemdp.private_frechet_mean(
             line, X, ball, budget, mechanism="wrapped-gaussian", rng=2 * seed
         )
-        moved = riemdp.private_clipping_bound(line, X, ball, 3.0, budget, rng=2 * seed + 1)
+        moved = riemdp.private_clipping_bound(line, X, ball, budget, reach=3.0, rng=2 * seed + 1)
         region = mean.confidence_region(level, clipping=moved)
         hits.append(bool(region.contains(truth)))
         without.append(bool(mean.confidence_region(level).contains(truth)))
@@ -151,7 +151,7 @@ def test_the_radius_is_that_of_its_formula():
     mean = riemdp.private_frechet_mean(
         space, X, ball, GAUSSIAN, mechanism="wrapped-gaussian", rng=1
     )
-    moved = riemdp.private_clipping_bound(space, X, ball, reach, GAUSSIAN, rng=2)
+    moved = riemdp.private_clipping_bound(space, X, ball, GAUSSIAN, reach=reach, rng=2)
     region = mean.confidence_region(1 - a, clipping=moved)
     upper = float(seen(moved)[0]) + stats.norm.isf(0.2 * a) * moved.scale
     expected = mean.scale * stats.chi(3).isf(0.8 * a) + min(max(upper, 0.0), reach - r)
@@ -166,7 +166,7 @@ def test_balls_that_were_found_and_spaces_of_positive_curvature():
     X = records(space, 600, 0.6)
     mean = riemdp.private_frechet_mean(space, X, None, GAUSSIAN, rng=1)
     found = mean.details["ball"]
-    moved = riemdp.private_clipping_bound(space, X, found, 20.0, GAUSSIAN, rng=2)
+    moved = riemdp.private_clipping_bound(space, X, found, GAUSSIAN, reach=20.0, rng=2)
     region = mean.confidence_region(0.999, clipping=moved)
     assert bool(region.contains(riemdp.frechet_mean(space, X).value))
     sphere = riemdp.Sphere(3)
@@ -174,7 +174,7 @@ def test_balls_that_were_found_and_spaces_of_positive_curvature():
     of_tangents = riemdp.private_frechet_mean(
         sphere, Y, cap, GAUSSIAN, mechanism="tangent-mean", rng=3
     )
-    wide = riemdp.private_clipping_bound(sphere, Y, cap, 3.0, GAUSSIAN, rng=4)
+    wide = riemdp.private_clipping_bound(sphere, Y, cap, GAUSSIAN, reach=3.0, rng=4)
     y = np.asarray(sphere.to_coordinates(sphere.origin, sphere.log(sphere.origin, Y))).mean(axis=0)
     end = sphere.exp(sphere.origin, sphere.from_coordinates(sphere.origin, y))
     region = of_tangents.confidence_region(0.999, clipping=wide)
@@ -189,9 +189,11 @@ def test_the_front_door_keeps_its_promise():
     scores = [
         np.array(
             [
-                seen(riemdp.private_clipping_bound(line, X, ball, 2.0, GAUSSIAN, rng=1000 * k + i))[
-                    0
-                ]
+                seen(
+                    riemdp.private_clipping_bound(
+                        line, X, ball, GAUSSIAN, reach=2.0, rng=1000 * k + i
+                    )
+                )[0]
                 for i in range(100)
             ]
         )
@@ -206,7 +208,7 @@ def test_the_front_door_keeps_its_promise():
 def test_regions_that_no_bound_is_known_for_are_refused():
     space, ball = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 0.5)
     X = records(space)
-    moved = riemdp.private_clipping_bound(space, X, ball, 3.0, GAUSSIAN, rng=1)
+    moved = riemdp.private_clipping_bound(space, X, ball, GAUSSIAN, reach=3.0, rng=1)
     spread = riemdp.private_frechet_variance(space, X, ball, GAUSSIAN, rng=1)
 
     def refused(match, mean, clipping=moved, of="sample", **more):
@@ -222,24 +224,24 @@ def test_regions_that_no_bound_is_known_for_are_refused():
     refused("another", mean_of(Ball(2 * np.eye(2), 0.5)))
     refused("another", mean_of(records=X[:-1]))
     refused("equally weighted", mean_of(weights=np.ones(40)))
-    refused("equally weighted", mean_of(adjacency="add-or-remove-one", n_min=20))
+    refused("equally weighted", mean_of(n_min=20))
     refused("people", mean_of(groups=np.arange(40)))
     whose = np.arange(40) // 2
-    people = riemdp.private_clipping_bound(space, X, ball, 3.0, GAUSSIAN, groups=whose, rng=1)
+    people = riemdp.private_clipping_bound(space, X, ball, GAUSSIAN, reach=3.0, groups=whose, rng=1)
     refused("people", mean_of(), people)
     refused("another", mean_of(groups=np.arange(40) // 4), people)
     many, names = records(space, 600), np.arange(600) // 2
     found = riemdp.private_frechet_mean(space, many, None, GAUSSIAN, groups=names, rng=1)
     where = found.details["ball"]
     for_found = riemdp.private_clipping_bound(
-        space, many, where, 9.0, GAUSSIAN, groups=names, rng=2
+        space, many, where, GAUSSIAN, reach=9.0, groups=names, rng=2
     )
     refused("was found", found, for_found)
     refused("equally weighted", spread)
     refused("sample", mean_of(), of="population", dispersion=spread)
     sphere = riemdp.Sphere(3)
     Y, cap = records(sphere), Ball(sphere.origin, 0.5)
-    wide = riemdp.private_clipping_bound(sphere, Y, cap, 3.0, GAUSSIAN, rng=2)
+    wide = riemdp.private_clipping_bound(sphere, Y, cap, GAUSSIAN, reach=3.0, rng=2)
     round_ = riemdp.private_frechet_mean(
         sphere, Y, cap, GAUSSIAN, mechanism="wrapped-gaussian", rng=1
     )
@@ -248,7 +250,7 @@ def test_regions_that_no_bound_is_known_for_are_refused():
         riemdp.private_frechet_mean(
             sphere, Y, cap, GAUSSIAN, mechanism="tangent-mean", groups=whose, rng=1
         ),
-        riemdp.private_clipping_bound(sphere, Y, cap, 3.0, GAUSSIAN, groups=whose, rng=2),
+        riemdp.private_clipping_bound(sphere, Y, cap, GAUSSIAN, reach=3.0, groups=whose, rng=2),
     )
     refused("Hadamard", tangents, of_people)
 
@@ -320,7 +322,9 @@ def test_the_bound_of_people_widens_the_region_of_their_mean():
         mean = riemdp.private_frechet_mean(
             space, X, ball, parts[0], mechanism="wrapped-gaussian", groups=whose, rng=1
         )
-        moved = riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], groups=whose, rng=2)
+        moved = riemdp.private_clipping_bound(
+            space, X, ball, parts[1], reach=3.0, groups=whose, rng=2
+        )
     assert (ledger.spent.unit, ledger.charges) == ("person", 2)
     assert moved.guarantee.unit == "person"
     assert (moved.details["people"], moved.details["n"]) == (100, 100)
@@ -332,5 +336,5 @@ def test_the_bound_of_people_widens_the_region_of_their_mean():
     assert "one point a person" in str(region)
     assert "100 people" in riemdp.report.privacy_report(moved).html()
     with pytest.raises(riemdp.InvalidArgument, match="groups"), ledger:
-        riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], groups=whose[:-1])
+        riemdp.private_clipping_bound(space, X, ball, parts[1], reach=3.0, groups=whose[:-1])
     assert ledger.charges == 2

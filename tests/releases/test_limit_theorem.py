@@ -188,7 +188,7 @@ def test_what_it_does_not_cover_is_refused():
     refused("method", of="sample", dispersion=None)
     refused("private_frechet_variance", method="finite-sample")
     refused("smaller ball", moment=released(space, X, ball, GAUSSIAN, 1, reach=0.5)[1])
-    refused("another", moment=dataclasses.replace(moment, details={**moment.details, "n": 61}))
+    refused("another", moment=dataclasses.replace(moment, facts=moment.facts.told({"n": 61})))
     at_centre = riemdp.private_tangent_covariance(space, X, ball, GAUSSIAN, rng=1)
     refused("another", moment=at_centre)
     weighted = riemdp.private_frechet_mean(

@@ -143,13 +143,12 @@ def test_a_person_with_many_hostile_records_does_not_show():
                 BUDGET,
                 mechanism="wrapped-gaussian",
                 count_outside=False,
-                clamp_release=False,
                 groups=groups,
                 rng=seed + i,
             )
             for i in range(20)
         ]
-        return np.array([float(release.value[0]) for release in made])
+        return np.array([float(release.confidence_region().center[0]) for release in made])
 
     mu = 1.0 / gaussian_noise_multiplier(BUDGET)
     bound = gaussian_mu_lower_bound(scores(right, labels, 0), scores(left, labels, 10**6))
@@ -250,7 +249,7 @@ def test_optimisers_take_one_point_a_person(mechanism):
 # ------------------------------------------------------------------------ the other releases
 def test_how_many_people_there_are_can_be_protected():
     ball = Ball(np.zeros(2), 1.0)
-    given = {"adjacency": "add-or-remove-one", "n_min": 50, "rng": 0}
+    given = {"n_min": 50, "rng": 0}
     X = records(PLANE, 120)
     release = riemdp.private_frechet_mean(
         PLANE, X, ball, Budget(1.0), groups=np.arange(120) // 2, **given
@@ -274,7 +273,7 @@ def test_a_search_a_ball_a_variance_and_a_median_count_people():
             riemdp.private_ball(PLANE, X, search, budget, groups=groups),
             riemdp.private_frechet_variance(PLANE, X, Ball([3.0, 3.0], 1.0), budget, groups=groups),
             riemdp.private_geometric_median(
-                PLANE, X, Budget(6.0, 1e-6), search=search, groups=groups, rng=2
+                PLANE, X, budget=Budget(6.0, 1e-6), ball=search, groups=groups, rng=2
             ),
         ]
     assert [release.guarantee.unit for release in found] == ["person"] * 4

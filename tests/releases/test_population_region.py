@@ -129,7 +129,7 @@ def test_a_region_of_the_population_refuses_what_it_does_not_cover():
     refused("dispersion", dispersion=spread_of(search))
     refused("same records", mean_of(search))
     refused("equally weighted", mean_of(ball, weights=np.ones(200)))
-    refused("equally weighted", mean_of(ball, adjacency="add-or-remove-one", n_min=100))
+    refused("equally weighted", mean_of(ball, n_min=100))
     refused("equally weighted", mean_of(ball, mechanism="tangent-mean"))
     sphere = riemdp.Sphere(3)
     Y, cap = records(sphere, 60), Ball(sphere.origin, 0.6)
@@ -171,11 +171,10 @@ def test_a_mean_that_knows_its_dispersion_says_where_the_population_lies(budget)
     (spread,) = both.details["dispersions"]
     sample, population = both.confidence_region(), both.confidence_region(0.95, "population")
     assert population.radius > sample.radius
-    alone = dataclasses.replace(both, details={**both.details, "dispersions": ()})
+    alone = dataclasses.replace(both, facts=both.facts.told({"dispersions": ()}))
     same = alone.confidence_region(0.95, "population", dispersion=spread)
     assert same.radius == population.radius
-    assert str(sample) in str(both)
-    assert str(population) in str(both)
+    assert sample.radius < population.radius
     page = riemdp.report.privacy_report(both, ledger=ledger)
     assert "independent draws from one population" in dict(page.rows)["Population"]
     (told,) = page.to_dict()["population_regions"]
@@ -183,14 +182,12 @@ def test_a_mean_that_knows_its_dispersion_says_where_the_population_lies(budget)
     assert schemas.faults(page.to_dict(), schemas.schema("privacy-report-2.json")) == []
     again = pickle.loads(pickle.dumps(both))
     assert again.confidence_region(0.9, "population").radius < population.radius
-    assert str(population) not in str(alone)
 
 
 def test_on_a_sphere_it_is_the_region_of_a_limit_theorem():
     both = known(riemdp.Sphere(3), n=20_000)
     region = both.confidence_region(0.95, "population", method="limit-theorem")
     assert "asymptotic" in str(region)
-    assert str(region) in str(both)
     page = riemdp.report.privacy_report(both)
     assert "in an ellipsoid of half-axes" in page.html()
     (told,) = page.to_dict()["population_regions"]
@@ -213,7 +210,7 @@ def test_people_and_their_dispersion():
             space, records(space, 2 * n), Ball(np.zeros(1), 1.0), GAUSSIAN, **given
         )
     assert (both.guarantee.unit, ledger.spent.unit, ledger.charges) == ("person", "person", 1)
-    assert "people in the population" in str(both)
+    assert "people in the population" in str(both.confidence_region(0.9, "population"))
 
 
 def test_what_is_no_dispersion_of_the_mean_is_refused_before_anything_is_spent():

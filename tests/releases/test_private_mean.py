@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.statistics import frechet_mean_sensitivity
+from riemdp.statistics import FrechetMean, frechet_mean_sensitivity
 from tests.seam import Means, original, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
@@ -73,25 +73,26 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
     ball, x = R.Ball(np.eye(2), 1.0), records(manifold, 1.0, n)
     truth = R.frechet_mean(manifold, x).value
     made = [
-        R.private_frechet_mean(
-            manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i, shrink=False
-        )
+        R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i)
         for i in range(250)
     ]
-    out = np.stack([release.value for release in made])
+    out = np.stack([release.confidence_region().center for release in made])  # before shrinking
     noise = np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), out)))
     noise = noise - np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), truth)))
     sigma = R.gaussian_noise_multiplier(BUDGET) * 2.0 / n
     assert gaussian_p_value(noise, sigma) > ALPHA
     assert gaussian_p_value(0.8 * noise, sigma) < ALPHA
     assert gaussian_p_value(noise, sigma / 2) < ALPHA  # planted: sensitivity r / n
-    stated = made[0].error_law
-    assert stated.expected_error == pytest.approx(math.sqrt(3) * sigma) == made[0].expected_error  # pyright: ignore[reportOptionalMemberAccess]
-    row = R.plan_private_mean(manifold, ball, n, BUDGET)[0]  # of a release that is shrunk
-    assert 0.9 * stated.expected_error < row.expected_error < stated.expected_error  # pyright: ignore[reportOperatorIssue, reportOptionalMemberAccess, reportOptionalOperand]
+    seen = made[0].observation
+    assert seen is not None
+    stated, row = seen.law, R.plan_private_mean(manifold, ball, n, BUDGET)[0]
+    assert stated.expected_error == pytest.approx(math.sqrt(3) * sigma)
+    assert row.expected_error is not None
+    assert row.expected_error == made[0].expected_error  # of a release that is shrunk
+    assert 0.9 * stated.expected_error < row.expected_error < stated.expected_error
     errors = np.asarray(manifold.dist(truth, out))
     probabilities = np.linspace(0.02, 0.98, 49)
-    quantiles = [stated.quantile(q) for q in probabilities]  # pyright: ignore[reportOptionalMemberAccess]
+    quantiles = [stated.quantile(q) for q in probabilities]
 
     def law(shrunk):
         return ks_p_value(
@@ -174,21 +175,19 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
         (sphere, 0.3, 0.6 / (N * math.cos(0.6)), 0.02 / h),
     ):
         ball, x = R.Ball(manifold.origin, radius), records(manifold, radius, N)
+        query = FrechetMean(ball.on(manifold), N, tolerance=0.01)
+        local = ball.on(manifold).frame.local
+        there = R.Ball(local.center, radius)
+        facts = Means.MeanFacts(local.manifold, there, N, BUDGET, tolerance=0.01)
         made = [
-            R.private_frechet_mean(
-                manifold, x, ball, BUDGET, mechanism="wrapped-laplace", tolerance=0.01, rng=i
-            )
+            R.WrappedLaplace.for_mean(facts).release(query.value(query.prepare(x)), i)
             for i in range(2)
         ]
         assert tolerances[-1] == 0.01
         assert made[0].sensitivity == pytest.approx(plain + added, rel=1e-9)
         assert made[0].scale == made[1].scale
-        assert (
-            made[0].scale > 1.5 * plain / BUDGET.epsilon
-        )  # planted: a scale without the tolerance is much smaller
-        assert (
-            R.plan_private_mean(manifold, ball, N, BUDGET, tolerance=0.01)[2].scale == made[0].scale
-        )
+        # planted: a scale without the tolerance is much smaller
+        assert made[0].scale > 1.5 * plain / BUDGET.epsilon
 
 
 # -------------------------------------------------------------------- auto and the plan

@@ -55,7 +55,8 @@ def test_the_noise_of_a_run_is_that_of_two_over_n():
     search = AdaptiveBall(Ball(np.zeros(2), 1.0), smallest=0.1)
     X = np.full((n, 2), np.nan)
     releases = [
-        riemdp.private_geometric_median(plane, X, BUDGET, search=search, rng=i) for i in range(250)
+        riemdp.private_geometric_median(plane, X, budget=BUDGET, ball=search, rng=i)
+        for i in range(250)
     ]
     rates = Means.step_sizes(plane, search)
     sigma = 2 / n * gaussian_noise_multiplier(BUDGET, steps=len(rates))
@@ -90,7 +91,7 @@ def test_gross_outliers_move_the_median_little_and_the_mean_far(space):
     distance = 2.5 if isinstance(space, riemdp.Sphere) else 20.0
     X[:outliers] = np.asarray(space.exp(space.origin, distance * v))
     budget = Budget(3.0, 1e-6)
-    median = riemdp.private_geometric_median(space, X, budget, rng=1)
+    median = riemdp.private_geometric_median(space, X, budget=budget, rng=1)
     mean = riemdp.frechet_mean(space, X, tol=1e-6).value if space.is_hadamard else None
     assert float(space.dist(space.origin, median.value)) < 0.5
     if mean is not None:

@@ -218,7 +218,7 @@ def test_numbers_in_words():
 
 def test_a_protected_number_of_records_is_not_printed():
     records = np.zeros((37, 3))
-    neighbours = {"adjacency": "add-or-remove-one", "n_min": 30}
+    neighbours = {"n_min": 30}
     release = private_frechet_mean(
         SPACE, records, BALL, BUDGET, mechanism="wrapped-gaussian", **neighbours
     )

@@ -12,8 +12,7 @@ from . import _options as o
 from ._run import InputProblem, command, print_json
 
 if TYPE_CHECKING:
-    from ..releases import AdaptivePlan
-    from ..releases._plan import MeanPlan
+    from ..releases import MeanRow, Plan, SearchRow
 
 Size = Annotated[
     str,
@@ -85,7 +84,7 @@ def plan(
         typer.echo(str(found))
 
 
-def _search_rows(plan: AdaptivePlan) -> list[dict[str, Any]]:
+def _search_rows(plan: Plan[SearchRow]) -> list[dict[str, Any]]:
     return [
         {
             "epsilon": row.budget.epsilon,
@@ -103,7 +102,7 @@ def _search_rows(plan: AdaptivePlan) -> list[dict[str, Any]]:
     ]
 
 
-def _mechanism_rows(plan: MeanPlan) -> list[dict[str, Any]]:
+def _mechanism_rows(plan: Plan[MeanRow]) -> list[dict[str, Any]]:
     chosen = {}
     for budget in plan.budgets:
         with contextlib.suppress(InvalidArgument):  # no mechanism is allowed by this budget

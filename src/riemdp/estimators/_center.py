@@ -45,22 +45,18 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         target_domain: The domain whose mean `transform` uses, one of those of `fit`; it may be
             changed by `set_params` after the fit. "" goes where all matrices are of one domain. If
             it is not "", `fit` reads domains from labels as well, see there.
-        metric: The metric of the mean: "riemann" ("affine-invariant"), "logeuclid"
-            ("log-euclidean") or "wasserstein" ("bures-wasserstein").
-        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
-            it**, once for all domains together.
-        ball: `AdaptiveBall()`, which None, the default, means, or a public `Ball(center, radius)`
-            for the matrices of every domain; see `riemdp.private_frechet_mean`. In a public ball
-            noise is that of "wrapped-gaussian", or "wrapped-laplace" where delta = 0.
-        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
-            refuses and says which ones, before anything is spent. Whether this error is raised
-            depends on the records, so show it only to their holder. "center" counts them as the
-            centre, silently.
-        count_outside: Whether the number of matrices of each domain outside a given `Ball` is
-            released beside its mean, with a small share of the budget; see
-            `riemdp.private_frechet_mean`.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
+        budget: `Budget(epsilon, delta)` of one whole `fit`, once for all domains together, which
+            **every call of `fit` spends**. Required.
+        ball: A public `Ball` for the matrices of every domain, or an `AdaptiveBall`; None means
+            `AdaptiveBall()`. In a public ball noise is that of "wrapped-gaussian", or
+            "wrapped-laplace" where delta = 0.
+        on_invalid: "raise" refuses matrices that are not symmetric positive definite; "center"
+            counts each as the centre.
+        count_outside: As in `riemdp.private_frechet_mean`, for each domain.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         centers_: The released mean of each domain, a dictionary. They may be published, and
@@ -136,7 +132,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 which is refused; that they are is public.
             domains: The domain of each matrix, public. Without domains and without
                 `target_domain` all matrices are of one domain, "".
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each matrix. Then everything of one person is
                 protected, and every person counts once in the mean of the domain. Which domain a
                 person belongs to is public, and it has to be one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -43,29 +42,18 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
     of public numbers.
 
     Args:
-        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
-            ("bures-wasserstein").
-        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
-            it.**
-        ball: `AdaptiveBall()` finds a centre and a radius with a share of the budget, in any unit;
-            None, the default, means it. Or a public `Ball(center, radius)`: its centre is that of
-            the tangent space, and vectors are shortened to its radius.
-        labels: "public" or "private", see the guarantee below. Private labels cost no more noise.
-        classes: The possible labels, public. Required for private labels, because which labels
-            occur is then private. A label that equals none belongs to no class, and changes nothing
-            for the other records. Where labels are private nothing says so, because which occur is:
-            compare `classes` with the labels that the data's description names.
-            A missing label (None, NaN, masked) is refused where labels are public, and belongs to
-            no class where they are private.
-        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
-            raises an error that says which ones, before anything is spent. Whether it is raised
-            depends on the records, so show it only to their holder. "center" counts them as the
-            centre, silently.
-        count_outside: Whether the number of matrices outside a public `Ball` is released beside the
-            classifier, with a small share of the budget; see `riemdp.private_frechet_mean`. With
-            `groups` it counts people of whose matrices more than half lay outside.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        ball: A public `Ball`, whose centre is that of the tangent space and to whose radius vectors
+            are shortened; or an `AdaptiveBall`. None means `AdaptiveBall()`.
+        labels: "public" or "private"; see the guarantee. Private labels cost no more noise.
+        classes: The possible labels, public. Required for private labels.
+        on_invalid: "raise" refuses matrices that are not symmetric positive definite; "center"
+            counts each as the centre.
+        count_outside: As in `riemdp.private_frechet_mean`. Refused without a public `Ball`.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         classes_: The classes.
@@ -75,7 +63,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         reference_: The centre: the public one, or the one that was found privately.
         ball_: The ball: the public one, or the one that was found privately.
         rule_: "discriminant" or "class-means".
-        plan_: The `ClassifierPlan`: what these public numbers promise.
+        plan_: The row of `riemdp.plan_private_classifier` for these public numbers.
         guarantee_: The `Guarantee` of everything.
         release_: The `Release`.
         outside_: The `OutsideCount`; None where it was left out, and without a public `Ball`.
@@ -143,7 +131,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: One label for each.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each matrix; needs labels="private". Then everything
                 of one person is protected, the labels too, and every person counts once. How many
                 records anybody has is private.
@@ -161,7 +149,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         classes = admitted.classes
         source = noise_source(check_seed(self.random_state))
         sizes = admitted.sizes() if self.labels == "public" else None
-        plan = plan_private_classifier(
+        (plan,) = plan_private_classifier(
             manifold, n, len(classes), self.budget, ball=ball, count_outside=self.count_outside
         )
         given: dict[str, Any] = {"n": n, "classes": len(classes), "sizes": sizes}
@@ -183,26 +171,19 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan
-        self.rule_ = plan.rule
-        self.release_ = dataclasses.replace(
-            release,
-            details={
-                **release.details,
-                "manifold": manifold,
-                "budget": self.budget,
-                "query": f"linear classifier of {len(classes)} classes in a tangent space",
-                **admitted.facts,
-            },
-        )
+        self.rule_ = plan.mechanism
+        query = f"linear classifier of {len(classes)} classes in a tangent space"
+        known = {"manifold": manifold, "budget": self.budget, "query": query}
+        self.release_ = release._knowing(known | admitted.facts)
         self.ball_ = release.details["ball"]
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
         self.guarantee_ = release.guarantee
-        self.outside_ = release.details.get("outside")
+        self.outside_ = release.facts.outside
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, n)
-        warn_of_counts(release.details.get("valid"), self.outside_)
+        warn_of_counts(release.facts.valid, self.outside_)
         return self
 
     # ---------------------------------------------------------------- using the classifier

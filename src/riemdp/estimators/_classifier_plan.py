@@ -13,27 +13,23 @@ from ..mechanisms._counted import share_of_count
 from ..mechanisms._discriminant import DISCRIMINANT, rule_for
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
+from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
 from ._matrices import ball_or_search
 
-# Limits of `ClassifierPlan.noise`, from the measurements of docs/classifiers.md.
+# Limits of `ClassifierRow.noise`, from the measurements of docs/classifiers.md.
 GOOD, HOPELESS = 0.2, 1.0
-_MOST = 10**15  # no data set has more records
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassifierPlan:
-    """What `PrivateTSClassifier` does with n records, decided before any of them is read.
-
-    `str(plan)` explains it in words.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassifierRow(PlanRow):
+    """What `PrivateTSClassifier` does with n records, decided before any of them is read. Its
+    `mechanism` is the rule, "discriminant" or "class-means"; `need` is the number of records from
+    which `fit` accepts to search for a centre, 1 where the ball is public.
 
     Attributes:
         n: The public number of records of all classes.
         classes: The public number of classes.
         dim: The number of coordinates of a tangent vector, k (k + 1) / 2 for k x k matrices.
-        budget: The budget of one `fit`.
-        rule: "discriminant" or "class-means".
-        need: The number of records from which `fit` accepts to search for a centre; 1 where the
-            ball is public.
         share: The share of the budget that is left for the classifier: of mu^2 (delta > 0), or of
             epsilon.
         noise: The typical length of the noise of a class mean, in units of the radius: classes *
@@ -44,9 +40,6 @@ class ClassifierPlan:
     n: int
     classes: int
     dim: int
-    budget: Budget
-    rule: str
-    need: int
     share: float
     noise: float
     records_a_class: int
@@ -62,21 +55,23 @@ class ClassifierPlan:
             return "hopeless"
         return "enough" if self.noise <= GOOD else "weak"
 
-    def __str__(self) -> str:
-        said = {
-            "too few": f"too few records to find a centre: {self.need} are needed; fit refuses",
-            "hopeless": "hopeless: noise drowns the differences of the classes, and predictions are"
-            " nearer to guessing than to a classifier without noise",
-            "weak": "weak: predictions are clearly worse than without noise",
-            "enough": "enough: class means are about as good as without noise",
-        }[self.verdict]
-        return (
-            f"Private classifier of {self.classes} classes, n = {self.n}, {self.dim} coordinates,"
-            f" epsilon {self.budget.epsilon:g}, delta {self.budget.delta:g}: {self.rule},"
-            f" {100 * self.share:.0f} % of the budget for the classifier.\n"
-            f"Noise {self.noise:.2g} (0.2 is good, above 1 is hopeless): {said}.\n"
-            f"About {self.records_a_class:,} records a class are needed for noise 0.2."
-        )
+
+_SAID = {
+    "too few": "too few records to find a centre; fit refuses",
+    "hopeless": "hopeless: noise drowns the differences of the classes, and predictions are nearer"
+    " to guessing than to a classifier without noise",
+    "weak": "weak: predictions are clearly worse than without noise",
+    "enough": "enough: class means are about as good as without noise",
+}
+_COLUMNS: tuple[Column[ClassifierRow], ...] = (
+    *budget_columns(),
+    Column("rule", lambda row: row.mechanism),
+    Column("found from n =", lambda row: f"{row.need:,}"),
+    Column("share for the classifier", lambda row: f"{100 * row.share:.0f} %"),
+    Column("noise", lambda row: f"{row.noise:.2g}"),
+    Column("noise 0.2 from records a class", lambda row: f"{row.records_a_class:,}"),
+    Column("", lambda row: _SAID[row.verdict]),
+)
 
 
 def plan_private_classifier(
@@ -87,7 +82,7 @@ def plan_private_classifier(
     *,
     ball: Ball | AdaptiveBall | None = None,
     count_outside: bool | None = None,
-) -> ClassifierPlan:
+) -> Plan[ClassifierRow]:
     """Say before any budget is spent whether n records are enough for a private classifier.
 
     In a public `Ball` the noise is judged as if the records filled it; a ball that is ten times too
@@ -102,7 +97,7 @@ def plan_private_classifier(
         count_outside: As for `PrivateTSClassifier`; a count takes at most 4 % of the budget.
 
     Returns:
-        The `ClassifierPlan`.
+        A `Plan` of one `ClassifierRow`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -110,9 +105,9 @@ def plan_private_classifier(
     Examples:
         >>> import riemdp
         >>> space, budget = riemdp.spd(32, "riemann"), riemdp.Budget(1.0, 1e-5)
-        >>> riemdp.plan_private_classifier(space, 216, 4, budget).verdict
+        >>> riemdp.plan_private_classifier(space, 216, 4, budget)[0].verdict
         'hopeless'
-        >>> riemdp.plan_private_classifier(space, 20000, 4, budget).verdict
+        >>> riemdp.plan_private_classifier(space, 20000, 4, budget)[0].verdict
         'enough'
     """
     if not isinstance(manifold, AbstractManifold):
@@ -133,15 +128,20 @@ def plan_private_classifier(
         least, _, one = _at(count, *facts)
         return count >= least and one <= GOOD
 
-    low, high = 0, 1
-    while high < _MOST and not is_enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return ClassifierPlan(
-        n, classes, manifold.dim, budget, rule, need, share, level, math.ceil(high / classes)
+    enough = smallest_count(1, is_enough)
+    row = ClassifierRow(
+        mechanism=rule,
+        budget=budget,
+        need=need,
+        n=n,
+        classes=classes,
+        dim=manifold.dim,
+        share=share,
+        noise=level,
+        records_a_class=math.ceil(enough / classes),
     )
+    title = f"Private classifier of {classes} classes, n = {n}, {manifold.dim} coordinates"
+    return Plan(title, (row,), _COLUMNS, ("Noise 0.2 is good, above 1 is hopeless",))
 
 
 def _at(

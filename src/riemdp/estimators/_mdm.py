@@ -31,7 +31,7 @@ from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multip
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
-from ..releases._choices import COMPARED, NEED_GRADIENT, Moving
+from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
 from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
@@ -61,38 +61,25 @@ class PrivateMDM(
     record only, and nothing about the training records beyond `covmeans_`.
 
     Args:
-        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
-            ("bures-wasserstein").
-        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
-            it.**
-        ball: `AdaptiveBall()` finds a centre and a radius for all classes with a share of the
-            budget, in any unit; None, the default, means it. Or a public `Ball(center, radius)`
-            for the matrices of all classes.
-        labels: "public" or "private", see the guarantee below.
-        classes: The possible labels, public. Required for private labels, because which labels
-            occur is then private. A label is compared with them one by one, by what it says: one
-            that equals none belongs to no class, and changes nothing for the other records. Where
-            labels are private nothing says so, because which occur is: compare `classes` with the
-            labels that the data's description names.
-            A missing label (None, NaN, masked) is refused where labels are public, and belongs to
-            no class where they are private.
+        metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        ball: A public `Ball` for the matrices of all classes, or an `AdaptiveBall`; None means
+            `AdaptiveBall()`.
+        labels: "public" or "private"; see the guarantee.
+        classes: The possible labels, public. Required for private labels.
         min_class_size: Public m >= 1, required for private labels in a public `Ball`, and refused
             elsewhere. A class with fewer records is filled up with copies of the centre, so the
             guarantee does not depend on m being right; a value near the true class sizes is the
             most accurate.
         mechanism: "auto" (smallest error from noise by formula), "wrapped-gaussian",
             "wrapped-laplace" or "riemannian-laplace". Without a public `Ball`, "auto" only.
-        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
-            raises an error that says which ones, before anything is spent. Whether it is raised
-            depends on the records, so show it only to their holder. "center" counts them as the
-            centre, silently.
-        count_outside: Whether the number of matrices of each class outside a public `Ball` is
-            released beside the class means, with a small share of the budget; see
-            `riemdp.private_frechet_mean`. Without a public `Ball` there is no such count. With
-            `groups` there is one for all classes: of people of whose matrices more than half lay
-            outside.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        on_invalid: "raise" refuses matrices that are not symmetric positive definite; "center"
+            counts each as the centre.
+        count_outside: As in `riemdp.private_frechet_mean`, for each class; with `groups` one count
+            for all of them. Refused without a public `Ball`.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         classes_: The classes.
@@ -101,8 +88,8 @@ class PrivateMDM(
         guarantee_: The `Guarantee` of all means together.
         releases_: The `Release` of each mean; without a public `Ball`, and with `groups`, one of
             all means together.
-        outside_: For each of `releases_` the `OutsideCount` of its matrices (None for a class that
-            is too small); None where nothing was counted.
+        outside_: For each of `releases_` the `OutsideCount` (None for a class that is too small);
+            None where nothing was counted.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -191,7 +178,7 @@ class PrivateMDM(
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: One label for each.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each matrix; needs labels="private". Then everything
                 of one person is protected, the labels too, and every person counts once. How many
                 records anybody has is private.
@@ -224,12 +211,12 @@ class PrivateMDM(
         self.classes_ = admitted.classes
         self.releases_ = [release._named(names_of(X)) for release in releases]
         self.covmeans_ = np.stack([np.asarray(m) for m in means])
-        counts = [r.details.get("outside") for r in releases]
+        counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n))
-        warn_of_counts(*(r.details.get("valid") for r in releases), *counts)
+        warn_of_counts(*(r.facts.valid for r in releases), *counts)
         return self
 
     def _public_count(self, n: int) -> int:
@@ -260,7 +247,7 @@ class PrivateMDM(
             else p.counted(TangentClassMeans, ball, self.count_outside, self.budget, given)
         )
         release = p.charged(mechanism).release(value, source)
-        release = release._with(details={**release.details, **p.facts})
+        release = release._knowing(p.facts)
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])
@@ -297,9 +284,9 @@ class PrivateMDM(
         with charge(whole) as permit:
             each = permit.among_parts(most)  # docs/proofs/class-means.md, Lemmas 1 and 3
             releases = [mean.within(source, each) for mean in ready]
-        moving, local = Moving(None), frame.local
+        local = frame.local
         releases = [
-            moving.applied(r, cast(PointMechanism, m.inner), local)
+            moved_into(r, cast(PointMechanism, m.inner), local)
             for m, r in zip(mechanisms, releases, strict=True)
         ]
         releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]

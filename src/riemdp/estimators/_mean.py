@@ -38,32 +38,24 @@ class PrivateFrechetMean(
 
     Args:
         manifold: The space, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
-        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
-            the innermost `with Ledger(...)`.
-        ball: `Ball(center, radius)`, chosen without looking at the records, which are moved into
-            it. Or an `AdaptiveBall`: a ball is found with a share of the budget. None means
-            `AdaptiveBall()`.
-        mechanism: See `riemdp.private_frechet_mean`; "auto" chooses by formula. Others than "auto"
-            need a `Ball`, as "add-or-remove-one" does.
-        adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
-            protected.
-        n_min: A public lower bound of that number, required under "add-or-remove-one".
-        on_invalid: What to do about records that are not points of the space. "raise" refuses and
-            says which ones, before anything is spent. Whether this error is raised depends on the
-            records, so show it only to their holder. "center" counts them as the centre, silently.
-        count_outside: Whether the number of records outside a given `Ball` is released beside the
-            mean, with a small share of the budget; see `riemdp.private_frechet_mean`.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        ball: A public `Ball`, or an `AdaptiveBall`; None means `AdaptiveBall()`.
+        mechanism: As in `riemdp.private_frechet_mean`.
+        n_min: A public lower bound of the number of records; given, that number is protected too.
+        on_invalid: "raise" refuses records that are no points; "center" counts each as the centre.
+        count_outside: As in `riemdp.private_frechet_mean`.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         mean_: The released point.
         ball_: The `Ball` that was used: the one given, or the one that was found (released).
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
+        outside_: The `OutsideCount`; None where it was left out.
+        n_samples_: The number of records, of people with `groups`; None where it is protected.
         reproducible_: Whether a seed was used; then nothing is private.
-        outside_: The `OutsideCount`, "about 40 ± 19 of 200 records"; None where it was left out.
-        n_samples_: The number of records, of people with `groups`; None under add-or-remove-one.
         total_spent_: What all calls of `fit` on this object cost together.
 
     Guarantee:
@@ -92,7 +84,6 @@ class PrivateFrechetMean(
         budget: Budget | None = None,
         ball: Ball | AdaptiveBall | None = None,
         mechanism: str = "auto",
-        adjacency: str = "replace-one",
         n_min: int | None = None,
         on_invalid: str = "raise",
         count_outside: bool | None = None,
@@ -102,7 +93,6 @@ class PrivateFrechetMean(
         self.budget = budget
         self.ball = ball
         self.mechanism = mechanism
-        self.adjacency = adjacency
         self.n_min = n_min
         self.on_invalid = on_invalid
         self.count_outside = count_outside
@@ -120,7 +110,7 @@ class PrivateFrechetMean(
         Args:
             X: Records, shape (n, *manifold.shape).
             y: Ignored.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each record. Then everything of one person is
                 protected, every person counts once, and `n_samples_` is the number of people; see
                 `riemdp.private_frechet_mean`.
@@ -149,7 +139,6 @@ class PrivateFrechetMean(
             self.budget,
             mechanism=self.mechanism,
             rng=check_seed(self.random_state),
-            adjacency=self.adjacency,
             n_min=self.n_min,
             count_outside=self.count_outside,
             groups=groups,

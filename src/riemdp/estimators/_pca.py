@@ -58,34 +58,31 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
 
     Args:
         n_components: How many, at most the number of columns. Required.
-        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
-            the innermost `with Ledger(...)`.
-        row_norm: Public bound R > 0 on the length of a row, or "private": a length between 2^-128
-            and 2^128 is found by twelve noisy counts of rows, with at most 30 % of the budget, so
-            no unit need be known. Required. Longer rows are shortened. "private" goes with input
-            perturbation only.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        row_norm: Public bound R > 0 on the length of a row; longer rows are shortened. Or
+            "private": a length between 2^-128 and 2^128 is found by twelve noisy counts of rows,
+            with at most 30 % of the budget; input perturbation only. Required.
         center: A public vector to subtract, or None.
         mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
             manifold), or "auto".
-        on_invalid: What to do about rows with NaN, infinity or text, or (in a list) of another
-            length. "raise" refuses and says which ones, before anything is spent. Whether this
-            error is raised depends on the records, so show it only to their holder. "center" counts
-            them as rows of zeros, silently.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        on_invalid: "raise" refuses rows with NaN, infinity or text, or (in a list) of another
+            length; "center" counts each as a row of zeros.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         components_: Shape (k, d), orthonormal rows.
         guarantee_: The `Guarantee` of the release.
         release_: The whole release; its value is `components_`.
         row_norm_: The length that rows were clipped to: the public one, or the one that was found
-            privately (released, so it may be published).
+            (released).
         mechanism_: The mechanism that was used.
         noise_scale_: The scale of its noise.
         explained_variance_: After input perturbation only: eigenvalues of the *noisy* matrix. They
             cost nothing more (post-processing) and are biased upwards by the noise.
-        reproducible_: Whether a seed was used; then nothing is private.
         n_samples_: The number of rows; with `groups` of people.
+        reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
     Guarantee:
@@ -231,7 +228,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     ) -> Release | OptimizationResult:
         """The release of the components (post-processing), with the public facts of a report."""
         details = {
-            **release.details,
             "n": n,
             "budget": self.budget,
             "query": f"{k} principal component{'s' if k > 1 else ''} of {d} columns",
@@ -244,14 +240,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             ),
         }
         if not isinstance(release, Release):
-            return dataclasses.replace(release, value=self.components_, details=details)
+            known = {**release.details, **details}
+            return dataclasses.replace(release, value=self.components_, details=known)
         return dataclasses.replace(
             release,
             value=self.components_,
             mechanism=name,
             words=f"{release.words}, then its leading eigenvectors",
             error_law=None,
-            details=details,
+            facts=release.facts.told(details),
         )
 
     def _iterated(

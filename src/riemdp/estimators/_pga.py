@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from ..mechanisms._common import needs_log
 from ..privacy import Budget, charge, split_budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
+from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
 from ..releases._prepared import Prepared
@@ -54,18 +55,16 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     Args:
         n_components: How many; None for all, the dimension of the space.
         manifold: A space with a logarithm, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
-        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
-            it**, and charges the innermost `with Ledger(...)` once.
-        ball: `Ball(center, radius)`, chosen without looking at the records, or an `AdaptiveBall`: a
-            ball is found with the share of the mean. None means `AdaptiveBall()`. Tangent vectors
-            at the mean are shortened to its radius.
+        budget: `Budget(epsilon, delta)` of one whole `fit`, which **every call of `fit` spends**.
+            Required.
+        ball: A public `Ball`, or an `AdaptiveBall`, which is found with the share of the mean; None
+            means `AdaptiveBall()`. Tangent vectors at the mean are shortened to its radius.
         mean_share: Public share of the budget for the mean (and the search for a ball): of mu^2
             with delta > 0, 1 / mu the noise multiplier of the budget; of epsilon with delta = 0.
-        on_invalid: What to do about records that are not points of the space. "raise" refuses and
-            says which ones, before anything is spent. Whether this error is raised depends on the
-            records, so show it only to their holder. "center" counts them as the centre, silently.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        on_invalid: "raise" refuses records that are no points; "center" counts each as the centre.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
         mean_: The released mean.
@@ -79,8 +78,8 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         guarantee_: The `Guarantee` of mean and components together.
         release_: The `Release` of the components; `releases_` has that of the "mean" and of the
             "covariance", whose guarantees are shares of this one.
-        reproducible_: Whether a seed was used; then nothing is private.
         n_samples_: The number of records, of people with `groups`.
+        reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
     Guarantee:
@@ -135,7 +134,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Args:
             X: Records, shape (n, *manifold.shape).
             y: Ignored.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each record. Then everything of one person is
                 protected, every person counts once by the mean of the own records, and
                 `n_samples_` is the number of people; see `riemdp.private_frechet_mean`.
@@ -172,13 +171,14 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         whole = BudgetedNoise(budget).guarantee
         whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
         BudgetedNoise(parts[1]).check(dim * (dim + 1) // 2)
-        how = self._how(ball, parts[0])
+        how = composable(ball, parts[0], None if domain is None else False)
         of_mean = prepared_mean(manifold, points, ball, parts[0], groups=grouped, **how)
         assert isinstance(of_mean, Prepared)
         # What can be refused was. The mean is moved into its ball, so that it is a point that a
         # ball can have as its centre, whatever the noise was.
         with charge(whole) as permit:
             mean = of_mean.within(source, permit)
+            mean = mean if domain is None else kept_in(mean, domain)
             # where there is a logarithm, all of it said by released numbers
             reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
             about = Ball(mean.value, min(float(mean.details["ball"].radius), reach))
@@ -203,8 +203,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if grouped is not None:
             mean, moment = (_of_people(part, grouped, domain is None) for part in (mean, moment))
         self.releases_ = {"mean": mean, "covariance": moment}
-        details = {
-            **moment.details,
+        told = {
             "query": f"{count} principal geodesic{'s' if count > 1 else ''} through a private mean",
             "mean": mean.value,
             "budget": budget,
@@ -221,7 +220,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             error_law=None,
             observation=None,
             budget=budget,
-            details=details,
+            facts=moment.facts.told(told),
         )
         if axis is not None:
             rows_named = tuple(str(c) for c in self.get_feature_names_out())
@@ -232,13 +231,6 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._record_spending(whole, budget)
         warn_of(whole, budget.delta, n)
         return self
-
-    @staticmethod
-    def _how(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:
-        """Options of the mean: one law of noise, and a released point inside its ball."""
-        if isinstance(ball, AdaptiveBall):
-            return composable(ball, budget, None)
-        return {**composable(ball, budget, False), "clamp_release": True}
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of log(x) at `mean_` along the components, shape (n, n_components): not
@@ -271,5 +263,5 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
 def _of_people(part: Release, grouped: People, found: bool) -> Release:
     """The release of a part, which speaks of people: their points were its records."""
-    details = {**part.details, **facts(grouped, found=found)}
-    return part._with(guarantee=part.guarantee.for_people(), details=details)
+    known = part.facts.told(facts(grouped, found=found))
+    return part._with(guarantee=part.guarantee.for_people(), facts=known)

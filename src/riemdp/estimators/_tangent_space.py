@@ -31,29 +31,23 @@ class PrivateTangentSpace(
     follow it with a private one, or use `PrivateTSClassifier`, which does both for one budget.
 
     Args:
-        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
-            ("bures-wasserstein").
-        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
-            the innermost `with Ledger(...)`.
-        ball: `AdaptiveBall()`, which None, the default, means, or a public `Ball(center, radius)`;
-            see `riemdp.private_frechet_mean`. In a public ball noise is that of
-            "wrapped-gaussian", or "wrapped-laplace" where delta = 0: so what several steps of a
-            pipeline cost adds up exactly.
-        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
-            refuses and says which ones, before anything is spent. Whether this error is raised
-            depends on the records, so show it only to their holder. "center" counts them as the
-            centre, silently.
-        count_outside: Whether the number of matrices outside a given `Ball` is released beside the
-            mean, with a small share of the budget; see `riemdp.private_frechet_mean`.
-        random_state: None for noise from the operating system; an int makes the run reproducible
-            and **not private**.
+        metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        ball: A public `Ball`, or an `AdaptiveBall`; None means `AdaptiveBall()`. In a public ball
+            noise is that of "wrapped-gaussian", or "wrapped-laplace" where delta = 0.
+        on_invalid: "raise" refuses matrices that are not symmetric positive definite; "center"
+            counts each as the centre.
+        count_outside: As in `riemdp.private_frechet_mean`.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
 
     Attributes:
-        reference_: The released mean, shape (k, k).
+        reference_: The released mean, the base of the tangent space.
         ball_: The `Ball` that was used: the one given, or the one that was found (released).
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
-        outside_: The `OutsideCount`; None where it was left out.
+        outside_: The `OutsideCount`; None where it was left out, and without a public `Ball`.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -103,7 +97,7 @@ class PrivateTangentSpace(
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: Ignored.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            sample_weight: Refused.
             groups: One label of a person for each matrix. Then everything of one person is
                 protected, and every person counts once; see `riemdp.private_frechet_mean`.
 

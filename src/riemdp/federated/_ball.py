@@ -21,9 +21,8 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._ends import end_of
 from ..domains._stream import Stream
+from ..inference import Observation, Query
 from ..inference._error_law import capped, gaussian_law, shrunk_law
-from ..inference._region import TANGENTS as MEAN_OF_TANGENTS
-from ..inference._region import VARIANCE, Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
@@ -425,7 +424,7 @@ class MeanOverSites(OverSites):
         facts = self._facts(server, found) | {
             "ball": Ball(center, r),
             "radius": r,
-            "query": MEAN_OF_TANGENTS,
+            "query": Query.TANGENTS,
             "outside": outside,
         }
         seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
@@ -465,7 +464,7 @@ class VarianceOverSites(OverSites):
         facts = self._facts(server) | {
             "ball": self.terms.search,
             "radius": domain.radius,
-            "query": VARIANCE,
+            "query": Query.VARIANCE,
             "unit": "squared distance",
             "clipping": (
                 "every distance from the centre is cut off at the radius; a record that is not a"

@@ -17,8 +17,9 @@ from scipy import special
 from .._errors import InvalidArgument, invalid
 from ..statistics._hessian import mean_hessian
 from ._error_law import ChiLaw, ErrorLaw
-from ._population import check_mean, same_point
-from ._region import MOMENT, Floats, Observation, Region, region_of
+from ._facts import Query
+from ._population import are_of_the_same, check_mean, known_of, same_point
+from ._region import Floats, Observation, Region, region_of
 from ._released import Released, subject_in_population
 
 NOTE = "asymptotic, by the central limit theorem"
@@ -32,7 +33,10 @@ def limit_region(mean: Released, dispersion: Released | None, level: float) -> R
     )
     check_mean(mean, hadamard=False)
     noisy, law, reach = _checked(dispersion, mean)
-    seen, space, n = region.observation, mean.details["manifold"], int(mean.details["n"])
+    seen, space, ball = region.observation, mean.facts.manifold, mean.facts.ball
+    assert space is not None
+    assert ball is not None
+    _, n = known_of(mean)
     alpha = 1.0 - region.level
     moment = _positive(noisy)
     upper = moment + _deviation(law, len(noisy)) * np.eye(len(noisy))
@@ -42,7 +46,7 @@ def limit_region(mean: Released, dispersion: Released | None, level: float) -> R
             f"no formula for the curvature of {space!r} is known here;"
             ' method="finite-sample" needs none, and is for Hadamard spaces'
         )
-    convex = float(mean.details["ball"].on(space).strong_convexity)
+    convex = float(ball.on(space).strong_convexity)
     inverse = _inverse(hessian, convex)
     turned = _jacobian(seen, mean) @ inverse
     spread = turned @ upper @ turned.T / n
@@ -69,24 +73,23 @@ def _checked(dispersion: Released | None, mean: Released) -> tuple[Floats, Error
     )
     if dispersion is None:
         raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
-    known, ours = getattr(dispersion, "details", {}), mean.details
-    law = getattr(dispersion, "error_law", None)
-    if law is None or known.get("query") != MOMENT:
+    law = dispersion.error_law if isinstance(dispersion, Released) else None
+    if law is None or dispersion.facts.query != Query.MOMENT:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
-    same = (
-        known["n"] == ours["n"]
-        and ("people" in known) == ("people" in ours)
-        and known["manifold"] == ours["manifold"]
-        and float(known["radius"]) >= float(ours["radius"])
-        and same_point(known["ball"].center, mean.value)
-    )
-    if not same:
+    (reach, _), (radius, _) = known_of(dispersion), known_of(mean)
+    about = dispersion.facts.ball
+    if not (
+        are_of_the_same(dispersion.facts, mean.facts)
+        and reach >= radius
+        and about is not None
+        and same_point(about.center, mean.value)
+    ):
         raise InvalidArgument(
             "argument `dispersion` is of another space, centre or number of records than the mean,"
             f" or of a smaller ball; {remedy}"
         )
     value = np.asarray(dispersion.value, dtype=np.float64)
-    return (value + value.T) / 2.0, law, float(known["radius"])
+    return (value + value.T) / 2.0, law, reach
 
 
 def _deviation(law: ErrorLaw, dim: int) -> float:
@@ -108,7 +111,8 @@ def _inverse(hessian: Floats, convex: float) -> Floats:
 
 def _jacobian(seen: Observation, mean: Released) -> Floats:
     """How the coordinates that were observed change with those at the released mean."""
-    manifold, point = mean.details["manifold"], mean.value
+    manifold, point = mean.facts.manifold, mean.value
+    assert manifold is not None
     dim = int(manifold.dim)
     steps = np.asarray(_STEP * np.concatenate([np.eye(dim), -np.eye(dim)]))
     vectors = manifold.from_coordinates(point, steps)

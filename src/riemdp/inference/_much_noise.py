@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier
 from ..privacy._guarantee import PERSON, RECORD
 from ._error_law import ErrorLaw, TabulatedLaw, unbounded
+from ._facts import Facts
 
 _LARGEST = 20.0  # an epsilon above this protects nobody, and is not proposed
 
@@ -122,7 +121,7 @@ def _up(x: float) -> float:
 
 def of_release(
     law: ErrorLaw | None,
-    known: Mapping[str, Any],
+    facts: Facts,
     guarantee: Guarantee,
     budget: Budget | None,
     radius: float | None = None,
@@ -131,21 +130,20 @@ def of_release(
 
     Args:
         law: Of the error.
-        known: The details of the release.
+        facts: Of the release.
         guarantee: Of the release.
         budget: What was given to spend.
         radius: Of the ball, where the release does not know it.
     """
-    if known.get("unit") == "squared distance":
+    if facts.unit == "squared distance":
         return None
-    held = known.get("radius")
-    if held is None:
+    if facts.radius is None:
         return much_noise(law, radius)
-    counted = None if known.get("weighted") else known.get("n", known.get("n_min"))
+    counted = None if facts.weighted else facts.count
     return much_noise(
         law,
-        float(held),
-        found="share_of_search" in known,
+        float(facts.radius),
+        found=facts.found,
         n=None if counted is None else int(counted),
         budget=budget,
         pure=math.isfinite(guarantee.epsilon(0.0)),

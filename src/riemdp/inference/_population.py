@@ -13,7 +13,8 @@ import numpy as np
 from .._errors import InvalidArgument, invalid
 from .._trees import leaves
 from ..manifolds._base import Point
-from ._region import MEAN, VARIANCE, Observation, Region, region_of
+from ._facts import Facts, Query
+from ._region import Observation, Region, region_of
 from ._released import Released, subject_in_population
 
 
@@ -26,7 +27,7 @@ def population_region(mean: Released, dispersion: Released | None, level: float)
     spread = checked_dispersion(dispersion, mean)
     alpha = 1.0 - region.level
     noise = region_of(mean.observation, mean.mechanism, 1.0 - alpha / 3.0, "sample", "")
-    r, n = float(mean.details["radius"]), int(mean.details["n"])
+    r, n = known_of(mean)
     radius = noise.radius + math.sqrt(3.0 * variance_bound(spread, r, n, alpha) / (n * alpha))
     return dataclasses.replace(region, radius=radius)
 
@@ -45,28 +46,28 @@ def check_mean(mean: Released, *, hadamard: bool = True) -> None:
     """Refuse means that no region of a population is known for; with `hadamard`, on other than
     Hadamard spaces.
     """
-    known = mean.details
-    if "sites" in known:
+    facts = mean.facts
+    if facts.sites is not None:
         raise InvalidArgument(
             "no confidence region of the population is known for a mean that several sites found:"
             " its ball was found on the same records, and it is the mean of shortened tangent"
             ' vectors, while a population has a Frechet mean. of="sample" is known. For the'
             " population release a mean and a variance in a public ball from records in one place"
         )
-    if "share_of_search" in known:
+    if facts.found:
         raise InvalidArgument(
             "no confidence region of the population is known where the ball was found on the same"
             " records. Find a ball with some of the records (private_ball), and release mean and"
             " variance of the other ones in it; or give a public ball"
         )
-    if known.get("query") != MEAN or "n" not in known or known.get("weighted"):
+    if facts.query != Query.MEAN or not facts.is_equally_weighted:
         raise InvalidArgument(
             "a confidence region of the population needs a Frechet mean of n equally weighted"
             ' records in a public ball, released under "replace-one"'
         )
-    if hadamard and not known["manifold"].is_hadamard:
+    if hadamard and (facts.manifold is None or not facts.manifold.is_hadamard):
         raise InvalidArgument(
-            f"no confidence region of the population is known on {known['manifold']!r}, which is no"
+            f"no confidence region of the population is known on {facts.manifold!r}, which is no"
             ' Hadamard space; of="sample" is, and method="limit-theorem"'
         )
 
@@ -79,24 +80,39 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
     )
     if dispersion is None:
         raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
-    known = getattr(dispersion, "details", {})
-    spread = getattr(dispersion, "observation", None)
-    if spread is None or known.get("query") != VARIANCE or "share_of_search" in known:
+    spread = dispersion.observation if isinstance(dispersion, Released) else None
+    if spread is None or dispersion.facts.query != Query.VARIANCE or dispersion.facts.found:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
-    ours = mean.details
-    same = (
-        known["n"] == ours["n"]
-        and ("people" in known) == ("people" in ours)
-        and known["manifold"] == ours["manifold"]
-        and known["radius"] == ours["radius"]
-        and same_point(known["ball"].center, ours["ball"].center)
-    )
-    if not same:
+    if not (
+        are_of_the_same(dispersion.facts, mean.facts)
+        and dispersion.facts.radius == mean.facts.radius
+        and same_center(dispersion.facts, mean.facts)
+    ):
         raise InvalidArgument(
             "argument `dispersion` is of another space, ball or number of records than the mean;"
             f" {remedy}"
         )
     return spread
+
+
+def known_of(mean: Released) -> tuple[float, int]:
+    """Radius and public number of records of a mean that `check_mean` has let through."""
+    radius, n = mean.facts.radius, mean.facts.n
+    assert radius is not None
+    assert n is not None
+    return float(radius), int(n)
+
+
+def are_of_the_same(a: Facts, b: Facts) -> bool:
+    """Whether two releases are about as many records, or people, of one space."""
+    return (a.n, a.of_people, a.manifold) == (b.n, b.of_people, b.manifold)
+
+
+def same_center(a: Facts, b: Facts) -> bool:
+    """Whether the balls of two releases have the same centre."""
+    if a.ball is None or b.ball is None:
+        return False
+    return same_point(a.ball.center, b.ball.center)
 
 
 def same_point(a: Point, b: Point) -> bool:

@@ -35,12 +35,6 @@ Floats = NDArray[np.float64]
 OF = ("sample", "population")
 METHODS = ("finite-sample", "limit-theorem")
 _POINT = "the released point"
-# What details["query"] says of the releases that regions are made of.
-MEAN = "Fréchet mean"
-TANGENTS = "mean of clipped tangent vectors"
-VARIANCE = "Fréchet variance about the centre of the ball"
-EXCESS = "mean length by which records lie outside the ball"
-MOMENT = "second moment of clipped tangent vectors"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from ._error_law import ErrorLaw
-from ._region import EXCESS, MEAN, VARIANCE, Observation
+from ._facts import Facts, Query
+from ._region import Observation
 
 
 @runtime_checkable
@@ -29,32 +29,31 @@ class Released(Protocol):
     def observation(self) -> Observation | None: ...
 
     @property
-    def details(self) -> Mapping[str, Any]: ...
+    def facts(self) -> Facts: ...
 
 
 def subject_in_sample(release: Released) -> str:
     """What a confidence region of a release is of."""
     if release.observation is not None and release.observation.subject:
         return release.observation.subject
-    query = str(release.details.get("query", ""))
-    people = "people" in release.details
-    if query.startswith("mean of clipped"):
-        return f"the {query}" + (" of the people's means" if people else "")
-    if query == VARIANCE:
-        about = "the Fréchet variance about the centre"
-        return about + (" of the people's means" if people else "")
-    if query == EXCESS:
+    facts = release.facts
+    query, people = facts.query, " of the people's means" if facts.of_people else ""
+    if query == Query.TANGENTS:
+        return f"the {query}{people}"
+    if query == Query.VARIANCE:
+        return f"the Fréchet variance about the centre{people}"
+    if query == Query.EXCESS:
         return f"the {query}"
-    if query != MEAN:
+    if query != Query.MEAN:
         return "the value before noise"
-    filled = " and of the centres that fill them up" if "n_min" in release.details else ""
-    whose = "people's means" if people else "clamped records"
+    filled = " and of the centres that fill them up" if facts.n_min is not None else ""
+    whose = "people's means" if facts.of_people else "clamped records"
     return f"the {query} of the {whose}{filled}"
 
 
 def subject_in_population(mean: Released) -> str:
     """What a region of the population is of."""
-    if "people" in mean.details:
+    if mean.facts.of_people:
         return (
             "the Fréchet mean of the means that people in the population have, clamped like these,"
         )

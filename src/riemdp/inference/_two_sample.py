@@ -10,9 +10,15 @@ import numpy as np
 from scipy import special
 
 from .._errors import InvalidArgument, invalid, one_of, real
-from ..manifolds import AbstractManifold
 from ._error_law import ChiLaw
-from ._population import check_mean, checked_dispersion, same_point, variance_bound
+from ._population import (
+    check_mean,
+    checked_dispersion,
+    known_of,
+    same_center,
+    same_point,
+    variance_bound,
+)
 from ._region import OF, Observation
 from ._released import Released, subject_in_sample
 
@@ -134,15 +140,15 @@ def two_sample_test(
     groups = []
     for mean, dispersion in zip((a, b), dispersions, strict=True):
         check_mean(mean)
-        groups.append((checked_dispersion(dispersion, mean), int(mean.details["n"])))
-    r = float(a.details["radius"])
+        groups.append((checked_dispersion(dispersion, mean), known_of(mean)[1]))
+    r, _ = known_of(a)
 
     def rejected(level: float) -> bool:
         spread = sum(math.sqrt(variance_bound(seen, r, n, level / 2.0) / n) for seen, n in groups)
         noise = _noise(seen_a, seen_b, level / 3.0)
         return distance - slack > noise + spread * math.sqrt(3.0 / level)
 
-    of_people = "the means of people in " if "people" in a.details else ""
+    of_people = "the means of people in " if a.facts.of_people else ""
     hypothesis = f"{of_people}both populations, clamped, have the same Fréchet mean"
     return TwoSampleTest(_largest_kept(rejected), distance, hypothesis, False, seeded)
 
@@ -150,7 +156,7 @@ def two_sample_test(
 def _observed(name: str, release: Released) -> Observation:
     if not isinstance(release, Released):
         raise invalid(name, release, "give a Release of private_frechet_mean")
-    if release.observation is None or "manifold" not in release.details:
+    if release.observation is None or release.facts.manifold is None:
         raise invalid(
             name,
             f"a release by {release.mechanism!r}",
@@ -162,25 +168,23 @@ def _observed(name: str, release: Released) -> Observation:
 
 def _distance(a: Released, b: Released, seen_a: Observation, seen_b: Observation) -> float:
     """The distance of what was observed, once both are known to be comparable."""
-    known, other = a.details, b.details
-    manifold: AbstractManifold = known["manifold"]
-    if manifold != other["manifold"] or known.get("query") != other.get("query"):
+    known, other = a.facts, b.facts
+    if known.manifold != other.manifold or known.query != other.query:
         raise InvalidArgument("arguments `a` and `b` are of other spaces, or of other queries")
-    if ("people" in known) != ("people" in other):
+    if known.of_people != other.of_people:
         raise InvalidArgument("one of `a` and `b` is about people and the other about records")
-    if "n" not in known or "n" not in other:
+    if known.n is None or other.n is None:
         raise InvalidArgument(
             "`a` or `b` is filled up with the centre of its ball, as many as its private number of"
             " records lacks, so its mean says nothing of its records alone"
         )
-    ball, ball_b = known.get("ball"), other.get("ball")
-    same = (
-        ball is not None
-        and ball_b is not None
-        and float(ball.radius) == float(ball_b.radius)
-        and same_point(ball.center, ball_b.center)
-    )
-    if not same:
+    ball, ball_b = known.ball, other.ball
+    if (
+        ball is None
+        or ball_b is None
+        or float(ball.radius) != float(ball_b.radius)
+        or not same_center(known, other)
+    ):
         raise InvalidArgument(f"`a` and `b` were released in different balls. {_SAME_BALL}")
     if _tangent(seen_a) != _tangent(seen_b):
         raise InvalidArgument("`a` and `b` were released by different kinds of noise; use one")

@@ -14,6 +14,7 @@ from .._errors import real
 from .._isolation import isolation
 from ..domains import Ball
 from ..inference._error_law import ErrorLaw
+from ..inference._facts import Facts
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -163,7 +164,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             reproducible=reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
-            details={**drawn.details, "arithmetic": self.arithmetic},
+            facts=Facts.of({**drawn.details, "arithmetic": self.arithmetic}),
             budget=self.quoted_budget,
             words=words,
             observation=drawn.observation,

@@ -7,23 +7,20 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .. import _html
-from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
+from .._errors import InvalidArgument, RiemdpWarning
 from .._trees import map_leaves
 from ..domains import Ball, _names
 from ..domains._names import Names
 from ..inference._error_law import ErrorLaw
-from ..inference._limit_theorem import limit_region
+from ..inference._facts import Facts
 from ..inference._much_noise import MuchNoise, of_release
-from ..inference._population import population_region
-from ..inference._region import METHODS, MOMENT, OF, VARIANCE, Observation, Region, region_of
-from ..inference._released import subject_in_sample
-from ..inference._unclipped import unclipped_region
+from ..inference._region import Observation, Region
+from ..inference._regions import check_dispersions, confidence_region, population_regions
 from ..manifolds._base import Point, held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
@@ -31,7 +28,6 @@ from ..privacy._cautions import cautions
 from ..privacy._permit import Receipt
 
 _SHOWN = 64  # entries of a released value that a notebook shows
-_DISPERSIONS: dict[str, str] = dict(zip(METHODS, (VARIANCE, MOMENT), strict=True))
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
 
@@ -53,13 +49,8 @@ class Release:
         sensitivity: The sensitivity that the scale was made from, for the neighbours of
             `guarantee.adjacency`.
         error_law: Law of the distance to the value before noise, None where no formula is known.
-        details: Further public facts. `arithmetic` is "lattice" where the guarantee holds for the
-            numbers as computed (noise in integers on a public grid, rounding within the
-            sensitivity), "idealised" where it holds for real numbers. `names` holds, for each axis
-            of a record, the names that a DataFrame or an xarray gave to a mean, a median, a class
-            mean or the centre of a ball; for `PrivatePCA` those of components and of columns. A
-            tangent covariance and principal geodesics have those of tangent coordinates on flat
-            spaces (`Euclidean`, `SPDLogEuclidean`); a variance, which is one number, has none.
+        facts: Further public `Facts`, with types: the ball, the number of records, the query.
+            `details` is a read-only mapping of the same names.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
@@ -76,7 +67,7 @@ class Release:
     reproducible: bool
     sensitivity: float | None = None
     error_law: ErrorLaw | None = None
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    facts: Facts = dataclasses.field(default_factory=Facts)
     budget: Budget | None = None
     words: str = ""
     observation: Observation | None = None
@@ -84,9 +75,13 @@ class Release:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", held(self.value))
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
         if self.budget is not None:
             object.__setattr__(self, "guarantee", self.guarantee.quoted_at(self.budget.delta))
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The facts that are known, by name: read-only, for code outside."""
+        return self.facts.mapping
 
     @property
     def expected_error(self) -> float | None:
@@ -173,22 +168,7 @@ class Release:
             >>> round(release.confidence_region(0.95).radius, 4)
             0.0599
         """
-        asymptotic = one_of("method", method, METHODS) == "limit-theorem"
-        if one_of("of", of, OF) == "population":
-            if clipping is not None:
-                raise invalid("clipping", "a release", 'it goes with of="sample"')
-            if dispersion is None:
-                held = self.details.get("dispersions", ())
-                found = [s for s in held if s.details.get("query") == _DISPERSIONS[method]]
-                dispersion = found[0] if found else None
-            return (limit_region if asymptotic else population_region)(self, dispersion, level)
-        if asymptotic:
-            raise invalid("method", method, 'it goes with of="population"')
-        if dispersion is not None:
-            raise invalid("dispersion", "a release", 'it goes with of="population"')
-        if clipping is not None:
-            return unclipped_region(self, clipping, level)
-        return region_of(self.observation, self.mechanism, level, of, subject_in_sample(self))
+        return confidence_region(self, level, of, dispersion, clipping, method)
 
     def with_dispersion(self, *spread: Release, budget: Budget | None = None) -> Release:
         """This release of a mean together with releases of how its records spread.
@@ -231,12 +211,7 @@ class Release:
             >>> both.confidence_region(0.95, "population").of
             'population'
         """
-        kinds = [getattr(s, "details", {}).get("query") for s in spread]
-        if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= {*_DISPERSIONS.values()}:
-            raise InvalidArgument(
-                "argument `spread` is to be one Release of private_frechet_variance, one of"
-                " private_tangent_covariance, or both"
-            )
+        check_dispersions(spread)
         guarantee = self.guarantee.compose(*(s.guarantee for s in spread))
         if budget is None and self.budget is not None:
             guarantee = guarantee.quoted_at(self.budget.delta)
@@ -245,21 +220,18 @@ class Release:
                 f"argument `budget` = {budget} is less than the releases cost together: epsilon"
                 f" {guarantee.epsilon(budget.delta):.4g} at delta {budget.delta:g}"
             )
-        details = {**self.details, "dispersions": spread, "budget": budget}
-        both = dataclasses.replace(self, guarantee=guarantee, budget=budget, details=details)
-        both._population_regions()  # raises where none follows
+        facts = self.facts.told({"dispersions": spread, "budget": budget})
+        both = dataclasses.replace(self, guarantee=guarantee, budget=budget, facts=facts)
+        population_regions(both)  # raises where none follows
         return dataclasses.replace(both, reproducible=any(r.reproducible for r in (self, *spread)))
 
     def _population_regions(self, level: float = 0.95) -> list[Region]:
-        """The regions of the population's mean that the known dispersions allow, in the order of
-        `METHODS`.
-        """
-        known = [s.details["query"] for s in self.details.get("dispersions", ())]
-        return [
-            self.confidence_region(level, "population", method=method)
-            for method, query in _DISPERSIONS.items()
-            if query in known
-        ]
+        """The regions of the population's mean that the known dispersions allow."""
+        return population_regions(self, level)
+
+    def _knowing(self, told: Mapping[str, Any]) -> Release:
+        """The same release with more facts, by name."""
+        return self._with(facts=self.facts.told(told))
 
     def _with(self, **changes: Any) -> Release:
         """The same release with other values of these fields, in half the time of
@@ -272,7 +244,7 @@ class Release:
 
     def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
         """Whether the noise is as large as the ball; `radius` where the release knows none."""
-        return of_release(self.error_law, self.details, self.guarantee, self.budget, radius)
+        return of_release(self.error_law, self.facts, self.guarantee, self.budget, radius)
 
     def _warn_of_noise(self) -> None:
         """Say so in a `RiemdpWarning`."""
@@ -286,7 +258,7 @@ class Release:
         """
         if names is None or np.shape(self._shown) != tuple(len(axis) for axis in names):
             return self
-        return dataclasses.replace(self, details={**self.details, "names": names})
+        return self._knowing({"names": names})
 
     @property
     def _shown(self) -> Any:
@@ -301,18 +273,17 @@ class Release:
             InvalidArgument: The value is neither a vector nor a matrix.
             MissingExtra: pandas is not installed.
         """
-        return _names.as_frame(self._shown, self.details.get("names"))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        state["details"] = dict(self.details)
-        return state
+        return _names.as_frame(self._shown, self.facts.names)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, item in state.items():
-            object.__setattr__(self, name, item)
-        object.__setattr__(self, "details", MappingProxyType(dict(state["details"])))
+        self.__dict__.update(state)
         object.__setattr__(self, "value", held(self.value))  # read-only, which a pickle forgets
+
+    def __repr__(self) -> str:
+        seeded = f", {NOT_PRIVATE}" if self.reproducible else ""
+        budget = "" if self.budget is None else f", {self.budget}"
+        what = _shape_in_words(self.value)
+        return f"<Release of {what} by {self.mechanism!r}{budget}{seeded}>"
 
     def __str__(self) -> str:
         lines = [
@@ -328,27 +299,23 @@ class Release:
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
                 f" {self.error_law.kind})"
             )
-        if "names" in self.details:
-            lines.append(f"  names: {_names.in_words(self.details['names'])}")
-        if "arithmetic" in self.details:
-            lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
-        if self.observation is not None:
-            lines.append(f"  {self.confidence_region()}")
-            lines += [f"  {region}" for region in self._population_regions()]
-        ball, share = self.details.get("ball"), self.details.get("share_of_search")
-        if ball is not None and share is not None:
+        facts = self.facts
+        if facts.names is not None:
+            lines.append(f"  names: {_names.in_words(facts.names)}")
+        if facts.arithmetic is not None:
+            lines.append(f"  arithmetic: {in_words(facts.arithmetic)}")
+        if facts.ball is not None and facts.share_of_search is not None:
             lines.append(
-                f"  ball: radius {float(ball.radius):.4g}, found privately with"
-                f" {100 * share:.0f} % of the budget (part of the guarantee)"
+                f"  ball: radius {float(facts.ball.radius):.4g}, found privately with"
+                f" {100 * facts.share_of_search:.0f} % of the budget (part of the guarantee)"
             )
-        outside = self.details.get("outside")
+        outside = facts.outside
         if outside is not None:
-            most = ", by most of their records" if "people" in self.details else ""
+            most = ", by most of their records" if facts.of_people else ""
             lines.append(f"  outside the ball: {outside}{most} (counted with noise)")
-        count = self.details.get("n", self.details.get("n_min"))
-        if self.budget is not None and count is not None:
-            stated = self.budget.delta
-            lines += [f"  note: {text}" for text in cautions(self.guarantee, stated, int(count))]
+        if self.budget is not None and facts.count is not None:
+            told = cautions(self.guarantee, self.budget.delta, int(facts.count))
+            lines += [f"  note: {text}" for text in told]
         if outside is not None and outside.caution is not None:
             lines.append(f"  note: {outside.caution}")
         much = self._much_noise()
@@ -357,8 +324,6 @@ class Release:
         if self.reproducible:
             lines.append(f"  {NOT_PRIVATE}")
         return "\n".join(lines)
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """The same as a table, and the released value where it is small, for notebooks."""

@@ -203,7 +203,7 @@ def expected_error_table(
         y, ticks, labels = 0.0, [], []
         for budget, group in shown:
             able = [r for r in group if r.eligible and r.typical_error is not None]
-            # the rule of `MeanPlan.best`, whose rows are in the order of its ties
+            # the rule of `Plan.best`, whose rows are in the order of its ties
             best = min(able, key=lambda r: r.typical_error, default=None)
             for row in sorted(group, key=lambda r: r.expected_error):
                 colour = COLOURS[names.index(row.mechanism) % len(COLOURS)]

@@ -2,20 +2,21 @@
 ledger, add the noise.
 """
 
-from ._adaptive_plan import AdaptivePlan, AdaptivePlanRow
+from ._adaptive_plan import SearchRow
 from ._clipping import private_clipping_bound
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
-from ._plan import MeanPlan, PlanRow, plan_private_mean
+from ._plan import MeanRow, plan_private_mean
 from ._private_ball import private_ball
+from ._table import Plan, PlanRow
 from ._tangent_covariance import private_tangent_covariance
 from ._variance import private_frechet_variance
 
 __all__ = [
-    "AdaptivePlan",
-    "AdaptivePlanRow",
-    "MeanPlan",
+    "MeanRow",
+    "Plan",
     "PlanRow",
+    "SearchRow",
     "plan_private_mean",
     "private_ball",
     "private_clipping_bound",

@@ -4,13 +4,11 @@ runs and the plan compares.
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Domain
-from ..inference._error_law import ErrorLaw, keeps_near, moved_in
-from ..manifolds import AbstractManifold
+from ..inference._error_law import CappedLaw, ErrorLaw, keeps_near, moved_in
 from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._for_mean import MeanFacts
@@ -39,56 +37,42 @@ def build(name: str, facts: MeanFacts) -> PointMechanism:
     return BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))].for_mean(facts)
 
 
-@dataclasses.dataclass(frozen=True)
-class Moving:
-    """Whether a wrapped release is moved into its ball, which costs no privacy.
-
-    Attributes:
-        wanted: What was asked for; None where that is proved to do no harm.
-        published: Whether the noise is that of a paper ("classical" calibration), which None
-            leaves as it is.
+def law_in_ball(mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | None, bool]:
+    """The distribution of the error of a release by a mechanism in a ball of this radius, and
+    whether a wrapped release is moved into the ball after the noise, which costs no privacy: where
+    no release comes farther from any point of the ball, and elsewhere where the stated error is
+    larger than the diameter of the ball. A function of public numbers.
     """
+    law, manifold = mechanism.error_law, mechanism.manifold
+    if mechanism.stays_in_ball or mechanism.name in EXTRINSIC:  # and its law says so
+        return law, False
+    if not (
+        keeps_near(manifold, radius) or (law is not None and law.mean_square > (2.0 * radius) ** 2)
+    ):
+        return law, False
+    return moved_in(law, manifold, radius), True
 
-    wanted: bool | None
-    published: bool = False
 
-    def moves(self, law: ErrorLaw | None, manifold: AbstractManifold, radius: float) -> bool:
-        """Whether it is moved: a function of public numbers. None moves where no release comes
-        farther from any point of the ball, and elsewhere where the stated error is larger than the
-        diameter of the ball.
-        """
-        if self.wanted is not None or self.published:
-            return bool(self.wanted)
-        if keeps_near(manifold, radius):
-            return True
-        return law is not None and law.mean_square > (2.0 * radius) ** 2
+def moved_into(release: Release, mechanism: PointMechanism, local: Domain) -> Release:
+    """The release by a mechanism, moved into the ball where `law_in_ball` says so, with what is
+    then known of its error: post-processing.
+    """
+    law, moved = law_in_ball(mechanism, local.radius)
+    if not moved:
+        return release
+    kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
+    value = local.clamp_point(release.value)
+    return release._with(value=value, error_law=law, facts=release.facts.told(kind))
 
-    def law(self, mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | None, bool]:
-        """The law of the error of a release by a mechanism in this ball, and whether it is moved
-        after the noise.
-        """
-        law, manifold = mechanism.error_law, mechanism.manifold
-        if mechanism.stays_in_ball:  # and its law says so
-            return law, False
-        if mechanism.name in EXTRINSIC and self.wanted is None:
-            return law, False
-        moved = self.moves(law, manifold, radius)
-        return (moved_in(law, manifold, radius) if moved else law), moved
 
-    def applied(self, release: Release, mechanism: PointMechanism, local: Domain) -> Release:
-        """The release by a mechanism, moved into the ball or not, with what is then known of its
-        error: post-processing.
-        """
-        law, moved = self.law(mechanism, local.radius)
-        if not moved:
-            return release
-        kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
-        return dataclasses.replace(
-            release,
-            value=local.clamp_point(release.value),
-            error_law=law,
-            details={**release.details, **kind},
-        )
+def kept_in(release: Release, domain: Domain) -> Release:
+    """The release of a mean, moved into its public ball also where that may bring it farther from
+    the mean, so that it is a point that a ball can have as its centre: post-processing.
+    """
+    law = release.error_law
+    if not isinstance(law, CappedLaw):  # it was not moved before
+        law = moved_in(law, domain.manifold, domain.radius)
+    return release._with(value=domain.clamp_point(release.value), error_law=law)
 
 
 def try_build(name: str, facts: MeanFacts) -> tuple[PointMechanism | None, str]:

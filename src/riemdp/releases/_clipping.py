@@ -6,7 +6,7 @@ from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
-from ..inference._region import EXCESS
+from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import ClippingBoundNoise, Release
@@ -16,6 +16,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._excess import GroupedRecords
+from ._options import required_budget
 
 _EACH = (
     "every record becomes the length by which it lies outside the ball, cut off at the reach less"
@@ -33,10 +34,10 @@ _PEOPLE = (
 def private_clipping_bound(
     manifold: AbstractManifold,
     X: RecordsLike,
-    ball: Ball,
-    reach: float,
-    budget: Budget,
+    ball: Ball | None = None,
+    budget: Budget | None = None,
     *,
+    reach: float,
     groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
@@ -56,13 +57,13 @@ def private_clipping_bound(
         X: n >= 1 records, those of the mean. n is public. A record that is no point of the space
             counts as the centre.
         ball: The `Ball` of the mean: public, or the one that was found with the mean,
-            `mean.details["ball"]`.
+            `mean.facts.ball`. Required.
+        budget: `Budget(epsilon, delta)`, required; delta = 0 gives pure epsilon. A small share of
+            the mean's is enough: `privacy.split_budget(budget, [0.9, 0.1])`.
         reach: A public number above the radius: a distance from the centre that no record, or
             hardly one, exceeds. The noise grows with reach - radius.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon. A small share of the mean's
-            is enough: `privacy.split_budget(budget, [0.9, 0.1])`.
         groups: One label of a person for each record, those of the mean. Then every person counts
-            once, by the mean of the lengths of the own records; n is the number of people in every
+            once, by the mean over that person's records; n is the number of people in every
             formula, and the number of records is private. The mean it belongs to is one with the
             same `groups` in a public ball.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
@@ -95,13 +96,14 @@ def private_clipping_bound(
         ...     mean = riemdp.private_frechet_mean(
         ...         space, X, ball, parts[0], mechanism="wrapped-gaussian", rng=0
         ...     )
-        ...     moved = riemdp.private_clipping_bound(space, X, ball, 10.0, parts[1], rng=1)
+        ...     moved = riemdp.private_clipping_bound(space, X, ball, parts[1], reach=10.0, rng=1)
         >>> region = mean.confidence_region(clipping=moved)
         >>> bool(region.contains(riemdp.frechet_mean(space, X).value))  # without clipping
         True
     """
-    order = "private_clipping_bound(manifold, X, ball, reach, budget)"
+    order = "private_clipping_bound(manifold, X, ball, budget, reach=reach)"
     manifold = admit_manifold(manifold, X, order)
+    budget = required_budget(budget, ball)
     refuse_sent(budget, ledger)
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give the riemdp.Ball(center, radius) of the mean")
@@ -121,11 +123,11 @@ def private_clipping_bound(
         "n": n,
         "radius": mechanism.query.domain.radius,
         "reach": mechanism.query.reach,
-        "query": EXCESS,
+        "query": Query.EXCESS,
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
         "clipping": _RECORDS if groups is None else _PEOPLE,
         **({} if groups is None else {"people": n, "person_is": _LENGTH}),
     }
-    return release._with(details={**release.details, **details})
+    return release._knowing(details)

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .._errors import integer, invalid, one_of, real
+from .._errors import integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._names import names_of
+from ..domains._names import Names, names_of
 from ..domains._stream import Stream
-from ..inference._region import MEAN, TANGENTS
+from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import (
-    AdaptiveMean,
-    MeanGradient,
-    Release,
-    TangentMeanNoise,
-)
-from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
+from ..mechanisms._counted import Counted, CountPlan, plan_count
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ..statistics import AmbientMean
+from ..statistics import AmbientMean, Records
 from ..statistics._people import People
-from ..statistics._sensitivity import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-)
+from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
 from ._choices import (
     AUTO,
     COMPARED,
@@ -43,26 +35,14 @@ from ._choices import (
     NEED_GRADIENT,
     OPTIMIZED,
     TANGENT_MEAN,
-    Moving,
     build,
+    moved_into,
 )
-from ._options import (
-    ANALYTIC,
-    CLASSICAL,
-    PRIVATE_BALL,
-    check_options,
-    check_shrink,
-    given_of,
-    refused,
-    required_budget,
-)
+from ._options import PRIVATE_BALL, check_options, refused, required_budget
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared, Releasing, Stepwise
 from ._remembered import chosen, counted_mechanism, mean_query
-
-if TYPE_CHECKING:
-    from ..optimizers import AbstractOptimizer
 
 
 def private_frechet_mean(
@@ -72,87 +52,59 @@ def private_frechet_mean(
     budget: Budget | None = None,
     *,
     mechanism: str = "auto",
+    weights: ArrayLike | None = None,
+    n_min: int | None = None,
+    groups: object = None,
+    count_outside: bool | None = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    weights: ArrayLike | None = None,
-    tolerance: float | None = None,
-    calibration: str | None = None,
-    optimizer: AbstractOptimizer | None = None,
-    clamp_release: bool | None = None,
-    shrink: bool | None = None,
-    adjacency: str = REPLACE_ONE,
-    n_min: int | None = None,
-    count_outside: bool | None = None,
-    groups: object = None,
 ) -> Release:
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
     Args:
         manifold: The space.
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
-            is public, unless `adjacency` says otherwise. A memory-mapped file, an HDF5, Zarr or
-            Dask array is read in parts and never held as a whole. The names of a DataFrame's
-            columns or of an xarray's coordinates are taken as public: they stand in the release.
+            is public, unless `n_min` is given. A memory-mapped file, an HDF5, Zarr or Dask array is
+            read in parts and never held as a whole. Column and coordinate names are treated as
+            public and copied into the release.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
-            with a public share of the budget, and is `release.details["ball"]` then. None means
+            with a public share of the budget, and is `release.facts.ball` then. Default:
             `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
             "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (the mean of clipped tangent vectors at
-            the centre, `TangentMeanNoise`: one pass, sensitivity 2 r / n whatever the curvature, no
-            limit on the radius; another mean than Frechet's on curved spaces),
-            "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one of the first
-            four with the smallest expected squared error for a mean half the radius away from the
-            centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records
-            (the table that decided is in `release.details["plan"]`). An option that a mechanism
-            does nothing with is refused, and so is each from `weights` to `count_outside` without a
-            public ball.
+            the centre: sensitivity 2 r / n whatever the curvature, no limit on the radius; another
+            mean than Frechet's on curved spaces), "extrinsic-gaussian", "extrinsic-laplace"
+            (baselines), or "auto": the one of the first four with the smallest expected squared
+            error for a mean half the radius away from the centre in `plan_private_mean`, never
+            looking at the records (`release.details["plan"]` is the table that decided).
+        weights: n public, non-negative weights of the records. With `n_min` they are the records'
+            own, private like them, moved into [0, 1], and `n_min` bounds their total.
+        n_min: A public lower bound of the number of records, from 1 on. Where it is given, the
+            number of records is protected as well (add-or-remove-one): the mean released is that of
+            the records and of max(0, n_min - n) copies of the centre. The guarantee does not rest
+            on the bound being right. Not with the dp-* mechanisms, which divide by n.
+        groups: One label for each record, a number or a text, that says whose it is: user-level
+            privacy. Every person is then protected with all records, however many, and counts once:
+            n is the number of people in every formula, and the number of records of a person is
+            private. A person without a valid record counts as the centre. Not with `weights`.
+        count_outside: Whether to release beside the mean, for a small public share of the budget,
+            how many records lay outside the public ball or were no points
+            (`release.facts.outside`, "about 40 ± 19 of 200 records"). None counts wherever there is
+            such a count and its deviation is at most a quarter of n; True counts always, False
+            never. A private ball has counts of its own, and the dp-* mechanisms have none.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
-        weights: n public, non-negative weights of the records.
-        tolerance: Public tolerance (above 0, below 1) on the gradient of F = 1/2 sum w_i d^2 that
-            the mean is solved to, default 1e-10 max(1, radius) and what float64 resolves (of SPD
-            matrices of more than 50 rows in a file at least .005 of the sensitivity times h, which
-            is 1 % more noise and a pass less); 2 tolerance / h is added to the sensitivity.
-        calibration: "analytic" (None) or "classical" (Gaussian mechanisms, epsilon <= 1).
-        optimizer: Settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
-            sensitivity from the ball where the space allows it, public defaults otherwise.
-        clamp_release: Whether a wrapped release is moved into the public ball: post-processing, and
-            counted in the stated error. None moves it where it is proved to come no farther from
-            the mean (Hadamard spaces, spheres up to radius pi/3), and elsewhere where the stated
-            error is larger than the diameter of the ball; extrinsic baselines and noise as
-            published ("classical") stay as they are. Releases of Riemannian Laplace, K-norm, the
-            tangent mean and the dp-* mechanisms are always in the ball, and refuse this option.
-        shrink: Shrink a wrapped Gaussian release towards the centre of the ball (James and Stein;
-            see `WrappedGaussian`); refused where another mechanism is used, or chosen by "auto",
-            and True in dimension 1 and 2. On flat spaces of dimension 3 and more the expected
-            squared error is then smaller wherever the mean lies, most of all near the centre, and
-            None shrinks. On curved ones that holds in the tangent space at the centre, and None
-            does not. A mean in a ball that was found privately is always shrunk.
-        adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
-            protected. The mean released is then that of the records and of max(0, n_min - n) copies
-            of the centre, so X may hold any number of records, none too. n itself is not released.
-            `weights` are then the records' own, private like them, moved into [0, 1], and n_min
-            bounds their total. The dp-* mechanisms are refused: they divide by n.
-        n_min: A public lower bound of the number of records (from 1 on), required for
-            "add-or-remove-one". It takes the place of n in every formula; the guarantee does not
-            rest on it being right.
-        count_outside: Whether to release beside the mean, for a small public share of the budget,
-            how many records lay outside the public ball or were no points:
-            `release.details["outside"]`, an `OutsideCount`, "about 40 ± 19 of 200 records". The
-            share makes the noise of the mean at most 2.1 % (Gaussian) or 4.2 % (pure) larger; less
-            where n is large. None counts where the standard deviation of the count is at most a
-            quarter of n (`n_min`), so not for few records; True counts always; False never, and the
-            mean gets the whole budget. Not with an `AdaptiveBall`, the dp-* mechanisms or
-            calibration="classical". A warning follows where more than a quarter lay outside.
-        groups: One label for each record, a number or a text, that says whose it is. Every person
-            is then protected with all records, however many, and counts once: the mean released is
-            that of the people's means, n is the number of people in every formula, and the number
-            of records of a person is private. Records that are no points are left out of their
-            person's mean; a person without a valid one counts as the centre. Not with `weights`.
-            That every record has a label is public.
+
+    An option that a mechanism or a private ball does nothing with is refused.
+
+    A release by wrapped noise is moved into the public ball where that is proved to come no farther
+    from the mean, and elsewhere where its stated error is larger than the diameter of the ball. On
+    flat spaces of dimension 3 and more, and in a ball that was found privately, Gaussian releases
+    are shrunk towards the centre (James and Stein). Both are post-processing, and in the stated
+    error.
 
     Returns:
         The `Release`, with public facts in `details`.
@@ -200,15 +152,9 @@ def private_frechet_mean(
         budget,
         mechanism=mechanism,
         weights=weights,
-        tolerance=tolerance,
-        calibration=calibration,
-        optimizer=optimizer,
-        clamp_release=clamp_release,
-        shrink=shrink,
-        adjacency=adjacency,
         n_min=n_min,
-        count_outside=count_outside,
         groups=groups,
+        count_outside=count_outside,
     )
     return prepared.release(rng, ledger)
 
@@ -219,17 +165,11 @@ def prepared_mean(
     ball: Ball | AdaptiveBall | None = None,
     budget: Budget | None = None,
     *,
-    mechanism: str = "auto",
+    mechanism: str = AUTO,
     weights: ArrayLike | None = None,
-    tolerance: float | None = None,
-    calibration: str | None = None,
-    optimizer: AbstractOptimizer | None = None,
-    clamp_release: bool | None = None,
-    shrink: bool | None = None,
-    adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
-    count_outside: bool | None = None,
     groups: object = None,
+    count_outside: bool | None = None,
 ) -> Releasing:
     """`private_frechet_mean` up to its charge: whatever can be refused is refused here. A
     `Prepared`, but for the dp-* mechanisms.
@@ -237,109 +177,204 @@ def prepared_mean(
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
     budget = required_budget(budget, ball)
-    given = given_of(
-        weights=weights,
-        tolerance=tolerance,
-        calibration=calibration,
-        optimizer=optimizer,
-        clamp_release=clamp_release,
-        shrink=shrink,
-        adjacency=adjacency,
-        n_min=n_min,
-        count_outside=count_outside,
-    )
+    given = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
     if ball is None or isinstance(ball, AdaptiveBall):
         if mechanism != AUTO:
             raise refused("mechanism", mechanism, PRIVATE_BALL, "give a public `ball`")
-        check_options(given, None, [budget])
-        search = AdaptiveBall() if ball is None else ball
-        return _adaptive(manifold, X, search, budget, groups)
+        check_options(given, None)
+        return _searched(manifold, X, ball or AdaptiveBall(), budget, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
-    check_options(given, mechanism, [budget])
+    check_options(given, mechanism)
     if mechanism == TANGENT_MEAN:
         grouped = of_groups(manifold, X, groups, domain)
         return _of_tangents(manifold, X, grouped, ball, budget, count_outside)
-    if tolerance is not None:
-        tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     _check_budget(mechanism, budget)
-    grouped = of_groups(manifold, X, groups, domain, 1 if adjacency == REPLACE_ONE else 0)
-    points = grouped.points if grouped else X
-    records, n = _counted(manifold, points, adjacency, n_min)
-    names = names_of(X)
-    public: dict[str, Any] = {
-        "weights": weights if adjacency == REPLACE_ONE else None,
-        "adjacency": adjacency,
-        "streamed": isinstance(records, Stream),
-    }
-    own = weights if adjacency == ADD_REMOVE else None
-    name = mechanism
-    details: dict[str, Any] = {
-        "n" if adjacency == REPLACE_ONE else "n_min": n,
-        "radius": domain.radius,
-        "query": MEAN,
-        "weighted": weights is not None,
-        "manifold": manifold,
-        "ball": ball,
-        "budget": budget,
-        **people_facts(grouped, protected=adjacency != REPLACE_ONE),
-    }
-    choice = {"tolerance": tolerance, "calibration": calibration or ANALYTIC, **public}
-    if calibration == CLASSICAL or name in OPTIMIZED:
-        count_outside = False
-    shares = plan_count(budget, n, count_outside)
-    moving = Moving(clamp_release, calibration == CLASSICAL)
-    shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
+    asked = _asked(manifold, X, ball, budget, weights, n_min, groups, count_outside)
+    name, plan = mechanism, None
     if mechanism == AUTO:
-        name, plan = chosen(manifold, ball, n, budget, clamp_release, count_outside, **choice)
-        details |= {"chosen_by": "auto", "plan": plan}
-    check_shrink(shrink, name, manifold.dim)
-    local, ready, built, slack = domain.frame.local, None, None, None
-    if name in EXTRINSIC:
-        # These baselines add arrays of the user's space, so they do not move to another frame.
-        local, ambient = domain, AmbientMean(domain, n, **public)
-        built = build(name, MeanFacts(manifold, ball, n, shares.rest, **choice))
-        prepared = ambient.prepare(records, own)
-        value = ambient.value(prepared), (grouped or prepared).count_outside
-        ready = charged(Counted(built, shares, shown), grouped)._ready(value)
-    elif name not in OPTIMIZED:
-        query = mean_query(domain, n, tolerance=tolerance, **public)
-        # From here on the records are touched again only by the solver; what decides and what is
-        # stated is a function of public numbers.
-        prepared = query.prepare(records, own)
-        gradient = None
-        if name in NEED_GRADIENT:
-            gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
-        both, built = counted_mechanism(
-            name, local, n, shares, shown, shrink=shrink, gradient=gradient, **choice
-        )
-        value = query.value(prepared), (grouped or prepared).count_outside
-        ready, slack = charged(both, grouped)._ready(value), query.error_bound
+        n, choice = asked.mean.n, asked.choice
+        name, plan = chosen(manifold, ball, n, budget, count_outside, **choice)
+    if name in OPTIMIZED:
+        return _by_steps(asked, name)
+    return (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Asked:
+    """A mean in a public ball: its public facts, and the admitted records.
+
+    Attributes:
+        mean: What is public.
+        records: The records, or one point a person.
+        own: The records' own private weights.
+        grouped: The people, where they are protected.
+        count_outside: Whether what lies outside is counted.
+        names: Of the axes of a record.
+    """
+
+    mean: MeanFacts
+    records: Any
+    own: ArrayLike | None
+    grouped: People | None
+    count_outside: bool | None
+    names: Names | None
+
+    @property
+    def domain(self) -> Domain:
+        """The ball bound to its space."""
+        return self.mean.domain
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the number of records is private."""
+        return self.mean.adjacency == ADD_REMOVE
+
+    @property
+    def shown(self) -> int | None:
+        """The number of records, where it is public."""
+        return None if self.is_protected else self.mean.n
+
+    @property
+    def shares(self) -> CountPlan:
+        """How the budget is shared with the count of what lies outside."""
+        return plan_count(self.mean.budget, self.mean.n, self.count_outside)
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What a query and a mechanism depend on beside the ball, n and the budget."""
+        mean = self.mean
+        return {"weights": mean.weights, "adjacency": mean.adjacency, "streamed": mean.streamed}
+
+    def told(self, plan: str | None) -> dict[str, Any]:
+        """Public facts of the release."""
+        mean = self.mean
+        chosen_by = {} if plan is None else {"chosen_by": AUTO, "plan": plan}
+        return {
+            "n_min" if self.is_protected else "n": mean.n,
+            "radius": self.domain.radius,
+            "query": Query.MEAN,
+            "weighted": mean.weights is not None or self.own is not None,
+            "manifold": mean.manifold,
+            "ball": mean.ball,
+            "budget": mean.budget,
+            **people_facts(self.grouped, protected=self.is_protected),
+            **chosen_by,
+        }
+
+    def counted(self, prepared: Records) -> int:
+        """How many records, or people, lay outside."""
+        return (self.grouped or prepared).count_outside
+
+
+def _asked(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball,
+    budget: Budget,
+    weights: ArrayLike | None,
+    n_min: int | None,
+    groups: object,
+    count_outside: bool | None,
+) -> _Asked:
+    """What was asked for, with records admitted: in parts, where they are in a file."""
+    is_protected = n_min is not None
+    least = 0 if is_protected else 1
+    grouped = of_groups(manifold, X, groups, ball.on(manifold), least)
+    points = grouped.points if grouped else X
+    records, n = admit_in_parts(manifold, "X", points, at_least=least)
+    mean = MeanFacts(
+        manifold,
+        ball,
+        n if n_min is None else integer("n_min", n_min),
+        budget,
+        weights=None if is_protected else weights,
+        adjacency=ADD_REMOVE if is_protected else REPLACE_ONE,
+        streamed=isinstance(records, Stream),
+    )
+    own = weights if is_protected else None
+    return _Asked(mean, records, own, grouped, count_outside, names_of(X))
+
+
+def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
+    """A baseline, which adds arrays of the user's space: it does not move to another frame."""
+    mean, shares = asked.mean, asked.shares
+    query = AmbientMean(asked.domain, mean.n, **asked.choice)
+    built = build(name, dataclasses.replace(mean, budget=shares.rest))
+    prepared = query.prepare(asked.records, asked.own)
+    value = query.value(prepared), asked.counted(prepared)
+    ready = charged(Counted(built, shares, asked.shown), asked.grouped)._ready(value)
 
     def finish(release: Release) -> Release:
-        warn_of(release.guarantee, budget.delta, n)
-        warn_of_counts(release.details.get("outside"))
-        if built is not None:
-            release = moving.applied(release, built, local)
-        release = _finished(release, details, local, domain, slack)._named(names)
-        release._warn_of_noise()
-        return release
+        return _finished(asked, release, plan, asked.domain, None)
 
-    if ready is not None:
-        return Prepared(ready, finish)
+    return Prepared(ready, finish)
+
+
+def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
+    """The mean of the records moved into the ball, and noise on it."""
+    mean, domain = asked.mean, asked.domain
+    query, local = mean_query(domain, mean.n, **asked.choice), domain.frame.local
+    # From here on the records are touched again only by the solver; what decides and what is stated
+    # is a function of public numbers.
+    prepared = query.prepare(asked.records, asked.own)
+    gradient = None
+    if name in NEED_GRADIENT:
+        gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
+    both, built = counted_mechanism(
+        name, local, mean.n, asked.shares, asked.shown, gradient=gradient, **asked.choice
+    )
+    value = query.value(prepared), asked.counted(prepared)
+    ready = charged(both, asked.grouped)._ready(value)
+
+    def finish(release: Release) -> Release:
+        moved = moved_into(release, built, local)
+        return _finished(asked, moved, plan, local, query.error_bound)
+
+    return Prepared(ready, finish)
+
+
+def _by_steps(asked: _Asked, name: str) -> Stepwise:
+    """Gradient perturbation, which charges and draws step by step."""
+    from ._optimised import optimised  # on JAX, so not at the top
+
+    mean, domain = asked.mean, asked.domain
+    local, records = domain.frame.local, asked.records
     if isinstance(records, Stream):
         inside = records.moved(domain.frame.moving)
     else:
         inside = domain.frame.clamp(records)
-    from ._optimised import optimised, optimiser_of  # on JAX, so not at the top
+    of_people = asked.grouped is not None
 
-    used = optimiser_of(name, optimizer)
-    run = partial(optimised, used, local, inside, n, budget, grouped is not None)
-    return Stepwise(lambda rng, ledger: finish(run(rng, ledger)))
+    def run(rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
+        release = optimised(name, local, inside, mean.n, mean.budget, of_people, rng, ledger)
+        return _finished(asked, release, None, local, None)
+
+    return Stepwise(run)
 
 
-def _adaptive(
+def _finished(
+    asked: _Asked, release: Release, plan: str | None, local: Domain, slack: float | None
+) -> Release:
+    """The release in the user's space, with more public facts, and warnings: post-processing. With
+    `slack`, a bound of the solver's error, so is what it shows of the mean.
+    """
+    mean, domain = asked.mean, asked.domain
+    warn_of(release.guarantee, mean.budget.delta, mean.n)
+    warn_of_counts(release.facts.outside)
+    value, seen = release.value, release.observation
+    if local is not domain:
+        value = domain.frame.back(value)
+    if seen is not None and slack is not None:
+        seen = seen.within(domain, slack)
+    facts = release.facts.told(asked.told(plan))
+    release = release._with(value=value, observation=seen, facts=facts)._named(asked.names)
+    release._warn_of_noise()
+    return release
+
+
+def _searched(
     manifold: AbstractManifold,
     X: RecordsLike,
     search: AdaptiveBall,
@@ -354,17 +389,18 @@ def _adaptive(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        warn_of_counts(release.details["valid"], release.details["outside"])
-        clipped = release.details["query"] == "tangent-mean"
+        warn_of_counts(release.facts.valid, release.facts.outside)
+        clipped, found = release.facts.query == "tangent-mean", release.facts.ball
+        assert found is not None
         details = {
-            "query": TANGENTS if clipped else MEAN,
+            "query": Query.TANGENTS if clipped else Query.MEAN,
             "manifold": manifold,
             "budget": budget,
             "search": search,
-            "radius": release.details["ball"].radius,
+            "radius": found.radius,
             **people_facts(grouped, found=True),
         }
-        release = release._with(details={**release.details, **details})
+        release = release._knowing(details)
         release._warn_of_noise()
         return release._named(names)
 
@@ -390,7 +426,7 @@ def _of_tangents(
     details = {
         "n": n,
         "radius": mechanism.query.domain.radius,
-        "query": TANGENTS,
+        "query": Query.TANGENTS,
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
@@ -403,8 +439,8 @@ def _of_tangents(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        warn_of_counts(release.details.get("outside"))
-        release = release._with(details={**release.details, **details})
+        warn_of_counts(release.facts.outside)
+        release = release._knowing(details)
         release._warn_of_noise()
         return release._named(names)
 
@@ -420,48 +456,6 @@ def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
             " AdaptiveBall()",
         )
     return ball.on(manifold)
-
-
-def _counted(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    adjacency: str,
-    n_min: int | None,
-) -> tuple[Any, int]:
-    """The admitted records, and the public number that the noise is made for."""
-    if adjacency == ADD_REMOVE:
-        if n_min is None:
-            raise invalid(
-                "n_min",
-                n_min,
-                "under add-or-remove-one the number of records is private; give a public lower"
-                " bound of it (data sets with fewer records are filled up with the centre of the"
-                " ball)",
-            )
-        return admit_in_parts(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
-    if n_min is not None:
-        raise invalid(
-            "n_min",
-            n_min,
-            'under "replace-one" the number of records is public; leave it out, or give '
-            'adjacency="add-or-remove-one"',
-        )
-    return admit_in_parts(manifold, "X", X)
-
-
-def _finished(
-    release: Release, details: dict[str, Any], local: Domain, domain: Domain, slack: float | None
-) -> Release:
-    """The release in the user's space, with more public facts: post-processing. With `slack`, a
-    bound of the solver's error, so is what it shows of the mean.
-    """
-    value, seen = release.value, release.observation
-    if local is not domain:
-        value = domain.frame.back(value)
-    if seen is not None and slack is not None:
-        seen = seen.within(domain, slack)
-    details = {**release.details, **details}
-    return release._with(value=value, observation=seen, details=details)
 
 
 def _check_budget(name: str, budget: Budget) -> None:

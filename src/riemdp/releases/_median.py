@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
-from ..domains import AdaptiveBall
+from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
+from ..inference import Facts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
@@ -23,6 +24,7 @@ from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ._options import required_budget
 from ._people import facts as people_facts
 from ._people import of_groups
 
@@ -32,33 +34,41 @@ _NOISE = 0.5  # the largest accepted length of the noise of a mean of unit vecto
 _BEND = 2.0  # longest step, in units of the curvature's radius where that is negative
 
 NAME = "geometric-median"
+_RECORDS = (
+    "every record pulls with a unit vector; a record that is not a valid point pulls in no"
+    " direction"
+)
+_PEOPLE = (
+    "every person pulls with a unit vector from the mean of that person's records that are valid"
+    " points; one without a valid record pulls in no direction"
+)
 
 
 def private_geometric_median(
     manifold: AbstractManifold,
     X: RecordsLike,
-    budget: Budget,
+    ball: Ball | AdaptiveBall | None = None,
+    budget: Budget | None = None,
     *,
-    search: AdaptiveBall | None = None,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    groups: object = None,
 ) -> Release:
     """Release the geometric median of private records, the point with the least sum of distances.
 
     A record pulls with a unit vector however far away it is. So no ball is needed for privacy, and
     records that are wrong by orders of magnitude hardly move the median as long as they are fewer
     than half; a mean moves with each of them. The steps are those of `DPRGD` on all records, at
-    public step sizes that fall from the radius of `search` to its smallest radius.
+    public step sizes that fall from the radius of `ball` to its smallest radius.
 
     Args:
         manifold: A space with a logarithm.
         X: n >= 1 records, a list of them or (n, *manifold.shape); a tuple of such on a product. n
             is public. A record that is no point of the space pulls in no direction.
-        budget: `Budget(epsilon, delta)` with delta > 0.
-        search: A public `AdaptiveBall`: its outer ball says where the steps begin and how long the
-            first ones are, `smallest` how long the last. It decides accuracy, not privacy. None:
-            `AdaptiveBall()`.
+        ball: A public `AdaptiveBall`: its outer ball says where the steps begin and how long the
+            first ones are, `smallest` how long the last; or that outer `Ball`. It decides accuracy,
+            not privacy. Default: `AdaptiveBall()`.
+        budget: `Budget(epsilon, delta)` with delta > 0, required.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, before the noise is drawn; None charges the innermost `with
             Ledger(...)`, if any.
@@ -89,32 +99,30 @@ def private_geometric_median(
         >>> X = np.tile(np.eye(2), (2000, 1, 1))
         >>> X[:400] *= 1e6  # one record in five is in another unit
         >>> space = riemdp.SPDAffineInvariant(2)
-        >>> median = riemdp.private_geometric_median(space, X, riemdp.Budget(1.0, 1e-6), rng=0)
+        >>> budget = riemdp.Budget(1.0, 1e-6)
+        >>> median = riemdp.private_geometric_median(space, X, budget=budget, rng=0)
         >>> bool(space.dist(np.eye(2), median.value) < 0.5)
         True
     """
-    manifold = admit_manifold(manifold, X, "private_geometric_median(manifold, X, budget)")
-    if not isinstance(budget, Budget):
-        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    manifold = admit_manifold(manifold, X, "private_geometric_median(manifold, X, ball, budget)")
+    budget = required_budget(budget, ball)
     refuse_sent(budget, ledger)
     if not budget.delta > 0:
         raise invalid("budget", budget, "the noise of the steps is Gaussian and needs delta > 0")
-    if search is None:
-        search = AdaptiveBall()
-    if not isinstance(search, AdaptiveBall):
-        raise invalid("search", search, "give a riemdp.AdaptiveBall(...), or None")
+    if not isinstance(ball, Ball | AdaptiveBall | None):
+        raise invalid("ball", ball, "give a riemdp.AdaptiveBall(...), its outer Ball, or None")
+    search = ball if isinstance(ball, AdaptiveBall) else AdaptiveBall(ball)
     needs_log(manifold, "private_geometric_median")
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
     grouped = of_groups(manifold, X, groups, None)
     admitted, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    records = cast("RecordsLike", admitted)
     need = records_needed(manifold.dim, len(rates), budget)
     if n < need:
         raise InvalidArgument(
             f"argument `X`: n = {n} records are too few for a private geometric median with this"
             f" budget; about {need} are needed. Give a larger budget, more records, or a smaller"
-            " public outer ball (search=), which takes fewer steps. Nothing was spent"
+            " public outer ball (ball=), which takes fewer steps. Nothing was spent"
         )
     # What runs on JAX is imported where it is asked for.
     from .. import problems
@@ -125,9 +133,10 @@ def private_geometric_median(
     optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
     problem = problems.geometric_median(manifold)
     account = Account(ledger, of_people=grouped is not None)
+    records = cast("RecordsLike", admitted)
     result = minimized(problem, records, start, optimizer, budget, account=account, rng=rng)
     warn_of(result.guarantee, budget.delta, n)
-    details = {
+    told = {
         **dict(result.details),
         "n": n,
         "need": need,
@@ -138,13 +147,7 @@ def private_geometric_median(
         "steps": result.steps,
         "step_sizes": tuple(float(rate) for rate in rates),
         **people_facts(grouped, found=True),
-        "clipping": (
-            "every person pulls with a unit vector from the mean of that person's records that are"
-            " valid points; one without a valid record pulls in no direction"
-            if grouped
-            else "every record pulls with a unit vector; a record that is not a valid point pulls"
-            " in no direction"
-        ),
+        "clipping": _RECORDS if grouped is None else _PEOPLE,
     }
     return Release(
         value=result.value,
@@ -153,7 +156,7 @@ def private_geometric_median(
         mechanism=NAME,
         reproducible=result.reproducible,
         sensitivity=2.0 / n,
-        details=details,
+        facts=Facts.of(told),
         budget=budget,
         words="noisy gradient descent on all records, each of which pulls with a unit vector",
         receipt=result.receipt,

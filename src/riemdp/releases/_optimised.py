@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import problems
-from .._errors import invalid
 from ..domains import Ball, Domain
+from ..inference import Facts
 from ..mechanisms import Release
-from ..optimizers import OPTIMIZERS, AbstractOptimizer
+from ..optimizers import OPTIMIZERS
 from ..optimizers._account import Account
 from ..optimizers._minimize import minimized
 from ..privacy import Budget, Ledger
@@ -18,26 +18,8 @@ from ..statistics._sensitivity import frechet_mean_sensitivity
 _BY_NAME = {kind.name: kind for kind in OPTIMIZERS}
 
 
-def optimiser_of(name: str, optimizer: AbstractOptimizer | None) -> AbstractOptimizer:
-    """The optimiser of this name: the given one, or else its usual settings for a mean."""
-    kind = _BY_NAME[name]
-    if optimizer is None:
-        return kind.for_mean()
-    if not isinstance(optimizer, kind):
-        raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
-    if optimizer.counts_are_private:
-        raise invalid(
-            "optimizer",
-            optimizer,
-            "Poisson batches and allocation are accounted for under add-or-remove-one, and this"
-            ' release is replace-one; use sampling="without-replacement", or'
-            " riemdp.private_minimize",
-        )
-    return optimizer
-
-
 def optimised(
-    optimizer: AbstractOptimizer,
+    name: str,
     local: Domain,
     records: Any,
     n: int,
@@ -49,7 +31,7 @@ def optimised(
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
     """
-    there = Ball._of(local)
+    optimizer, there = _BY_NAME[name].for_mean(), Ball._of(local)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
     problem = problems.frechet_mean(local.manifold, ball=there)
     account = Account(ledger, of_people=of_people)
@@ -63,15 +45,14 @@ def optimised(
     # Post-processing: the mean is in the ball, the last iterate need not be.
     value = local.clamp_point(result.value)
     return Release(
-        value,
-        result.guarantee,
-        result.sigma,
-        optimizer.name,
-        result.reproducible,
-        sensitivity,
-        None,
-        details,
-        budget,
-        optimizer.words,
+        value=value,
+        guarantee=result.guarantee,
+        scale=result.sigma,
+        mechanism=optimizer.name,
+        reproducible=result.reproducible,
+        sensitivity=sensitivity,
+        facts=Facts.of(details),
+        budget=budget,
+        words=optimizer.words,
         receipt=result.receipt,
     )

@@ -51,8 +51,7 @@ def mean_with_dispersion(
         share: The public share of the budget for the dispersion, between 0 and 1: of mu^2, or of
             epsilon where delta = 0.
         ledger: The `Ledger` to charge, once; None charges the innermost.
-        **options: Of `private_frechet_mean`: `rng`, `groups`, `shrink`, `clamp_release`,
-            `count_outside`.
+        **options: Of `private_frechet_mean`: `rng`, `groups`, `count_outside`.
 
     Returns:
         `Release.with_dispersion` of both.

@@ -12,6 +12,7 @@ from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ._options import required_budget
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 
@@ -19,12 +20,12 @@ from ._people import facts as people_facts
 def private_ball(
     manifold: AbstractManifold,
     X: RecordsLike,
-    search: AdaptiveBall,
-    budget: Budget,
+    ball: AdaptiveBall | None = None,
+    budget: Budget | None = None,
     *,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    groups: object = None,
 ) -> Release:
     """Find a ball that holds most of the records, with differential privacy.
 
@@ -32,10 +33,10 @@ def private_ball(
         manifold: A space with a logarithm.
         X: n records, (n, *manifold.shape); a tuple of such on a product. n is public. A record that
             is no point of the space is in no count of the search; how many are points is one of
-            its answers, `release.details["valid"]`, and how many records are not in the ball that
+            its answers, `release.facts.valid`, and how many records are not in the ball that
             was found another, `release.details["outside"]`. A warning follows where too few are.
-        search: Where to search: `AdaptiveBall()` unless something is known.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        ball: Where to search: an `AdaptiveBall`. Default: `AdaptiveBall()`.
+        budget: `Budget(epsilon, delta)`, required; delta = 0 gives pure epsilon.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
@@ -70,14 +71,13 @@ def private_ball(
         >>> bool(release.value.contains(space, X).mean() > 0.5)
         True
     """
-    manifold = admit_manifold(manifold, X, "private_ball(manifold, X, search, budget)")
+    manifold = admit_manifold(manifold, X, "private_ball(manifold, X, ball, budget)")
+    budget = required_budget(budget, ball)
     refuse_sent(budget, ledger)
+    search = AdaptiveBall() if ball is None else ball
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)._named(names_of(X))
-    warn_of_counts(release.details["valid"], release.details["outside"])
-    if grouped is None:
-        return release
-    known = {**release.details, **people_facts(grouped, found=True)}
-    return release._with(details=known)
+    warn_of_counts(release.facts.valid, release.facts.outside)
+    return release._knowing(people_facts(grouped, found=True))

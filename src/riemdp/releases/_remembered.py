@@ -31,24 +31,19 @@ def mean_query(
     domain: Domain,
     n: int,
     *,
-    tolerance: float | None = None,
     weights: Any = None,
     adjacency: str = REPLACE_ONE,
     streamed: bool = False,
 ) -> FrechetMean:
     """The query of a Frechet mean; see `FrechetMean`."""
     if weights is not None:
-        return FrechetMean(
-            domain, n, adjacency=adjacency, weights=weights, tolerance=tolerance, streamed=streamed
-        )
-    return _query(domain, n, tolerance, adjacency, streamed)
+        return FrechetMean(domain, n, adjacency=adjacency, weights=weights, streamed=streamed)
+    return _query(domain, n, adjacency, streamed)
 
 
 @functools.lru_cache(maxsize=64)
-def _query(
-    domain: Domain, n: int, tolerance: float | None, adjacency: str, streamed: bool
-) -> FrechetMean:
-    return FrechetMean(domain, n, tolerance=tolerance, adjacency=adjacency, streamed=streamed)
+def _query(domain: Domain, n: int, adjacency: str, streamed: bool) -> FrechetMean:
+    return FrechetMean(domain, n, adjacency=adjacency, streamed=streamed)
 
 
 def counted_mechanism(
@@ -58,7 +53,6 @@ def counted_mechanism(
     shares: CountPlan,
     shown: int | None,
     *,
-    shrink: bool | None = None,
     gradient: MeanGradient | None = None,
     **choice: Any,
 ) -> tuple[Counted, PointMechanism]:
@@ -71,11 +65,10 @@ def counted_mechanism(
         n: The public number of records, or its lower bound.
         shares: How the budget is shared.
         shown: The number of records, where it is public.
-        shrink: As for `MeanFacts`.
         gradient: The private gradient, for the mechanism that draws by it.
         **choice: Further fields of `MeanFacts`.
     """
-    asked = (name, local, n, shares, shown, shrink)
+    asked = (name, local, n, shares, shown)
     if gradient is None and choice.get("weights") is None:
         made = _counted(*asked, *choice.items())
     else:
@@ -93,10 +86,9 @@ def _counted(
     n: int,
     shares: CountPlan,
     shown: int | None,
-    shrink: bool | None,
     *choice: tuple[str, Any],
 ) -> Counted:
-    return _made(name, local, n, shares, shown, shrink, **dict(choice))
+    return _made(name, local, n, shares, shown, **dict(choice))
 
 
 def _made(
@@ -105,11 +97,10 @@ def _made(
     n: int,
     shares: CountPlan,
     shown: int | None,
-    shrink: bool | None,
     **choice: Any,
 ) -> Counted:
     ball = Ball._of(DomainOfMeans.of(local))
-    facts = MeanFacts(local.manifold, ball, n, shares.rest, shrink=shrink, **choice)
+    facts = MeanFacts(local.manifold, ball, n, shares.rest, **choice)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every release
         return Counted(build(name, facts), shares, shown)
@@ -120,7 +111,6 @@ def chosen(
     ball: Ball,
     n: int,
     budget: Budget,
-    clamp_release: bool | None,
     count_outside: bool | None,
     **choice: Any,
 ) -> tuple[str, str]:
@@ -131,12 +121,11 @@ def chosen(
         ball: The public ball.
         n: The public number of records, or its lower bound.
         budget: What the release may spend.
-        clamp_release: As for `made_plan`.
         count_outside: As for `made_plan`.
         **choice: Further fields of `MeanFacts`.
     """
     find = _chosen if choice.get("weights") is None else _chosen.__wrapped__
-    return find(manifold, ball, n, budget, clamp_release, count_outside, *choice.items())
+    return find(manifold, ball, n, budget, count_outside, *choice.items())
 
 
 @functools.lru_cache(maxsize=64, typed=True)
@@ -145,10 +134,9 @@ def _chosen(
     ball: Ball,
     n: int,
     budget: Budget,
-    clamp_release: bool | None,
     count_outside: bool | None,
     *choice: tuple[str, Any],
 ) -> tuple[str, str]:
     facts = MeanFacts(manifold, ball, n, budget, **dict(choice))
-    plan = made_plan(facts, budget, clamp_release, count_outside)
+    plan = made_plan(facts, budget, count_outside)
     return plan.best().mechanism, str(plan)

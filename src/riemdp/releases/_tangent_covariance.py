@@ -6,7 +6,7 @@ from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_manifold, admit_records
 from ..domains._names import names_of, of_coordinates
-from ..inference._region import MOMENT
+from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
@@ -14,6 +14,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ._options import required_budget
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared
@@ -22,12 +23,12 @@ from ._prepared import Prepared
 def private_tangent_covariance(
     manifold: AbstractManifold,
     X: RecordsLike,
-    ball: Ball,
-    budget: Budget,
+    ball: Ball | None = None,
+    budget: Budget | None = None,
     *,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    groups: object = None,
 ) -> Release:
     """Release the second moment of private records in the tangent space at the centre of a ball.
 
@@ -43,8 +44,8 @@ def private_tangent_covariance(
         X: n >= 1 records, a list of them or (n, *manifold.shape); a tuple of such on a product. n
             is public. A record that is no point of the space counts as the centre.
         ball: A `Ball(center, radius)` that is public, or whose centre and radius were released with
-            a guarantee of their own: `Ball(mean.value, r)`. The noise grows with r^2.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+            a guarantee of their own: `Ball(mean.value, r)`. Required. The noise grows with r^2.
+        budget: `Budget(epsilon, delta)`, required; delta = 0 gives pure epsilon.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
@@ -89,14 +90,15 @@ def private_tangent_covariance(
 def prepared_covariance(
     manifold: AbstractManifold,
     X: RecordsLike,
-    ball: Ball,
-    budget: Budget,
+    ball: Ball | None,
+    budget: Budget | None,
     *,
     groups: object = None,
 ) -> Prepared:
     """`private_tangent_covariance` up to its charge: whatever can be refused is refused here."""
     order = "private_tangent_covariance(manifold, X, ball, budget)"
     manifold = admit_manifold(manifold, X, order)
+    budget = required_budget(budget, ball)
     if not isinstance(ball, Ball):
         raise invalid(
             "ball",
@@ -115,7 +117,7 @@ def prepared_covariance(
         details = {
             "n": n,
             "radius": domain.radius,
-            "query": MOMENT,
+            "query": Query.MOMENT,
             "unit": "squared distance",
             "manifold": manifold,
             "ball": ball,
@@ -128,7 +130,7 @@ def prepared_covariance(
         }
         if budget.delta > 0:
             details["noise_floor"] = 2.0 * release.scale * (manifold.dim / 2.0) ** 0.5
-        release = release._with(details={**release.details, **details})
+        release = release._knowing(details)
         return release._named(None if axis is None else (axis, axis))
 
     return Prepared(charged(mechanism, grouped)._ready(records), finish)

@@ -6,7 +6,7 @@ from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
-from ..inference._region import VARIANCE
+from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
@@ -27,9 +27,9 @@ def private_frechet_variance(
     ball: Ball | AdaptiveBall | None = None,
     budget: Budget | None = None,
     *,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    groups: object = None,
 ) -> Release:
     """Release the mean squared distance of private records from the centre of a ball.
 
@@ -112,12 +112,13 @@ def prepared_variance(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        warn_of_counts(release.details.get("valid"), release.details.get("outside"))
-        used = ball if isinstance(ball, Ball) else release.details["ball"]
+        warn_of_counts(release.facts.valid, release.facts.outside)
+        used = ball if isinstance(ball, Ball) else release.facts.ball
+        assert used is not None
         details = {
             "n": n,
             "radius": float(used.radius),
-            "query": VARIANCE,
+            "query": Query.VARIANCE,
             "unit": "squared distance",
             "manifold": manifold,
             "ball": used,
@@ -128,6 +129,6 @@ def prepared_variance(
             ),
             **people_facts(grouped, found=domain is None),
         }
-        return release._with(details={**release.details, **details})
+        return release._knowing(details)
 
     return Prepared(charged(mechanism, grouped)._ready(records), finish)
