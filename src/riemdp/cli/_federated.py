@@ -247,15 +247,15 @@ def report(
     agreed = read_agreement(file)
     if isinstance(agreed, SearchAgreement):
         made, checksum = told_release(agreed, result)
-        query = _searched_in_words(agreed)
-        budget = agreed.terms.budget
+        known = {"query": _searched_in_words(agreed), "budget": agreed.terms.budget}
+        told = made._knowing(known)
     else:
         made, checksum = told_result(agreed, result)
         query = f"result of the federated run {agreed.run!r} of {len(made.invitations)} sites"
-        budget = agreed.setup.budget
-    known = {**made.details, "query": query, "budget": budget}
+        known = {**made.details, "query": query, "budget": agreed.setup.budget}
+        told = dataclasses.replace(made, details=known)
     page = privacy_report(
-        dataclasses.replace(made, details=known),
+        told,
         record_is="one record of one site",
         checksum=checksum,
     ).save(out)
