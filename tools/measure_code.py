@@ -1,23 +1,15 @@
-"""Measures the source code: sizes, parameters, types, lines, imports, circles, registries.
+"""What the limits of `tests/test_structure.py` are about: parameters, types, imports, registries.
 
-    python tools/measure_code.py                    the working tree
-    python tools/measure_code.py a724553 HEAD .     two git revisions beside the working tree (".")
-    python tools/measure_code.py --files .          also names the files behind each count
+    python tools/measure_code.py    names the files that list two or more of a kind
 
-It reads syntax trees and imports nothing, so it needs no installed package. Measured is
-`src/riemdp`. Limits are held by `tests/test_architecture.py`, which uses the functions below.
+It reads syntax trees and imports nothing, so it needs no installed package. Read is `src/riemdp`.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import dataclasses
-import io
-import statistics
-import subprocess
-import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,7 +66,7 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """One function: where it is, its length without the docstring, its parameters."""
+    """One function: where it is, its parameters."""
 
     file: File
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -84,30 +76,11 @@ class Function:
         return f"{self.file.path}:{self.node.lineno} {self.node.name}"
 
     @property
-    def length(self) -> int:
-        docstring = _docstring_lines(self.node)
-        return (self.node.end_lineno or self.node.lineno) - self.node.lineno + 1 - docstring
-
-    @property
     def parameters(self) -> list[ast.arg]:
         a = self.node.args
         named = [*a.posonlyargs, *a.args, *a.kwonlyargs]
         several = [x for x in (a.vararg, a.kwarg) if x is not None]
         return [x for x in named if x.arg not in ("self", "cls")] + several
-
-    @property
-    def nesting(self) -> int:
-        blocks = ast.If | ast.For | ast.While | ast.With | ast.Try | ast.AsyncFor | ast.AsyncWith
-
-        def depth(node: ast.AST, at: int) -> int:
-            below = [
-                depth(child, at + isinstance(child, blocks))
-                for child in ast.iter_child_nodes(node)
-                if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            ]
-            return max([at, *below])
-
-        return depth(self.node, 0)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -118,20 +91,6 @@ def working_tree() -> list[File]:
         File.parse(p.relative_to(folder).as_posix(), p.read_text(encoding="utf-8"))
         for p in sorted(folder.rglob("*.py"))
     ]
-
-
-def revision(name: str) -> list[File]:
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", name, PACKAGE], capture_output=True, check=True
-    )
-    files = []
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        for member in archive.getmembers():
-            content = archive.extractfile(member) if member.name.endswith(".py") else None
-            if content is not None:
-                path = member.name.removeprefix(PACKAGE + "/")
-                files.append(File.parse(path, content.read().decode()))
-    return sorted(files, key=lambda f: f.path)
 
 
 def functions(files: Iterable[File]) -> list[Function]:
@@ -276,15 +235,7 @@ def registries(files: list[File], kind: str) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------------
-# the table
-def _quantiles(values: list[int]) -> str:
-    ordered = sorted(values)
-    return (
-        f"{statistics.median(ordered):.0f} / {ordered[int(0.9 * (len(ordered) - 1))]}"
-        f" / {ordered[-1]}"
-    )
-
-
+# types
 def any_names(files: Iterable[File]) -> set[str]:
     """Spellings of `Any`, names that a module gives to it included (`State = Any`)."""
     names = {"Any", "typing.Any"}
@@ -301,101 +252,11 @@ def _is_any(annotation: ast.expr | None, names: Iterable[str]) -> bool:
     return annotation is not None and ast.unparse(annotation) in names
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / max(whole, 1):.1f} %"
-
-
-Rows = dict[str, str]
-
-
-def measure(files: list[File]) -> Rows:
-    """The table of one version, as words."""
-    defs = functions(files)
-    parameters = [p for f in defs for p in f.parameters]
-    counts = [len(f.parameters) for f in defs]
-    lines = [line for f in files for line in f.lines]
-    widths = [len(line) for line in lines if line.strip()]
-    docstrings = sum(
-        _docstring_lines(node)
-        for f in files
-        for node in ast.walk(f.tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-    )
-    inside = imports_in_functions(files)
-    untyped = [p for p in parameters if p.annotation is None]
-    spelled = any_names(files)
-    rows = {
-        "files / lines of src": f"{len(files)} / {len(lines)}",
-        "module lines, median / p90 / max": _quantiles([len(f.lines) for f in files]),
-        "function lines without docstring": _quantiles([f.length for f in defs]),
-        "parameters, mean / max": f"{statistics.mean(counts):.1f} / {max(counts)}",
-        "functions of more than 8 parameters": str(sum(c > 8 for c in counts)),
-        "nesting, median / p90 / max": _quantiles([f.nesting for f in defs]),
-        "parameters of type Any": _share(
-            sum(_is_any(p.annotation, spelled) for p in parameters), len(parameters)
-        ),
-        "parameters without a type": _share(len(untyped), len(parameters)),
-        "lines over 88 / 100 / 120": " / ".join(
-            _share(sum(w > limit for w in widths), len(widths)) for limit in (88, 100, 120)
-        ),
-        "characters a line, mean": f"{statistics.mean(widths):.0f}",
-        "docstring lines": _share(docstrings, len(lines)),
-        "`>>>` examples": str(sum(line.strip().startswith(">>>") for line in lines)),
-        "imports inside functions (of riemdp)": (
-            f"{len(inside)} ({sum(x[0].startswith('riemdp.') for x in inside.values())})"
-        ),
-        "`fmt: skip` / `type: ignore`": (
-            f"{sum('fmt: skip' in x for x in lines)}"
-            f" / {sum('type: ignore' in x or 'pyright: ignore' in x for x in lines)}"
-        ),
-        "circles of files / of packages": (
-            f"{len(circles(arrows(files)))} / {len(circles(package_arrows(files)))}"
-        ),
-        "arrows between files": str(sum(map(len, arrows(files).values()))),
-    }
-    for kind in KINDS:
-        rows[f"files to touch for a new {kind}"] = str(1 + len(registries(files, kind)))
-    return rows
-
-
-def details(files: list[File]) -> Iterator[str]:
-    """The files and functions behind the counts."""
-    for group in circles(arrows(files)):
-        yield "circle: " + ", ".join(group)
-    for group in circles(package_arrows(files)):
-        yield "circle of packages: " + ", ".join(group)
-    for kind in KINDS:
-        yield f"registries of a {kind}: " + ", ".join(registries(files, kind))
-    for f in functions(files):
-        if len(f.parameters) > 8:
-            yield f"{len(f.parameters)} parameters: {f.where}"
-    for f in sorted(files, key=lambda f: -len(f.lines))[:5]:
-        yield f"{len(f.lines)} lines: {f.path}"
-    for f in sorted(functions(files), key=lambda f: -f.length)[:5]:
-        yield f"{f.length} lines: {f.where}"
-
-
-def load(name: str) -> list[File]:
-    """The files of a git revision, or of the working tree for "."."""
-    read: Callable[[], list[File]] = working_tree if name == "." else lambda: revision(name)
-    return read()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("revisions", nargs="*", default=["."], help='git revisions, or "."')
-    parser.add_argument("--files", action="store_true", help="name what is behind the counts")
-    given = parser.parse_args()
-    versions = {name: load(name) for name in given.revisions}
-    tables = [measure(files) for files in versions.values()]
-    print("| | " + " | ".join("working tree" if n == "." else n for n in versions) + " |")
-    print("|---" * (len(tables) + 1) + "|")
-    for row in tables[0]:
-        print(f"| {row} | " + " | ".join(table[row] for table in tables) + " |")
-    if given.files:
-        for name, files in versions.items():
-            print(f"\n{name}")
-            print("\n".join(details(files)))
+    """Print the registries of every kind."""
+    files = working_tree()
+    for kind in KINDS:
+        print(f"registries of a {kind}: " + ", ".join(registries(files, kind)))
 
 
 if __name__ == "__main__":
