@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import warnings
 
-import jax
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -27,7 +26,7 @@ BAD = [np.nan, np.inf, -np.inf, 0.0, -1.0, 1e308]
 
 
 def records(space, n=N, spread=0.3):
-    keys = jax.random.split(jax.random.key(0), 2)
+    keys = np.random.default_rng(0).spawn(2)
     center = space.random_point(keys[0])
     return np.array(space.exp(center, space.tangent_normal(keys[1], center, spread, (n,))))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -274,12 +272,6 @@ def test_unequal_agents_are_stated_by_the_worst_of_them():
     assert server.guarantee().epsilon(1e-5) == pytest.approx(each[20], rel=1e-9)
 
 
-def test_no_noise_is_no_privacy():
-    plan = plan_federated(_settings(rounds=2, agents_per_round=1), [5, 5], None)
-    assert plan.guarantee.epsilon(0.5) == np.inf
-    assert set(plan.sigmas) == {0.0}
-
-
 @pytest.mark.parametrize(
     ("keywords", "named"),
     [
@@ -322,11 +314,3 @@ def test_a_manifold_without_a_logarithm_is_refused():
     problem = riemdp.Problem(riemdp.Stiefel(4, 2), lambda w, z: ((w - z) ** 2).sum())
     with pytest.raises(NotImplementedError, match="PriRFed"):
         PriRFed(problem, DPRGD(1, 0.1, 1.0), rounds=1, agents_per_round=1)
-
-
-def test_with_local_keeps_the_rest():
-    first = _settings(over_invite=1, quorum=2)
-    other = first.with_local(DPRGD(7, 0.1, 1.0))
-    assert other.local.steps == 7
-    assert dataclasses.replace(DPRGD(1, 0.1, 1.0)) == first.local
-    assert (other.over_invite, other.quorum, other.rounds) == (1, 2, 100)

@@ -154,30 +154,6 @@ def test_a_mistake_in_the_agreement_is_named(tmp_path, old, new, named):
     assert "agreement.toml" in str(failure.value)
 
 
-def test_one_text_is_one_problem_and_is_calibrated_once(tmp_path):
-    """A process that reads its agreement for every message has one cached calibration."""
-
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for folder in folders:
-        folder.mkdir()
-    first, second = (_agreement(folder).setup for folder in folders)
-    assert first.sigma(41) is not None
-    known = Sites.calibrate.cache_info()
-    assert second.sigma(41) == first.sigma(41)
-    assert Sites.calibrate.cache_info().misses == known.misses
-    other = _agreement(tmp_path, TEXT.replace("epsilon = 2.0", "epsilon = 2.5")).setup
-    assert other.sigma(41) != first.sigma(41)
-    with pytest.raises(ValueError, match="read-only"):
-        np.asarray(first.initial)[0, 0] = 7.0
-
-
-def test_fewer_than_two_sites_are_no_federation(tmp_path):
-    with pytest.raises(InvalidArgument, match="two tables"):
-        _agreement(
-            tmp_path, TEXT.replace('[[site]]\nname = "south"\n[[site]]\nname = "west"\n', "")
-        )
-
-
 def test_problems_without_a_space_and_other_starts(tmp_path):
     text = TEXT[: TEXT.index("[space]")] + TEXT[TEXT.index("[local]") :]
     text = text.replace('run = "spring"', 'run = "axis"\nstart = [0.0, 1.0, 0.0]')
@@ -188,15 +164,6 @@ def test_problems_without_a_space_and_other_starts(tmp_path):
     assert agreed.setup.prirfed.problem.manifold == riemdp.Sphere(3)
     with pytest.raises(InvalidArgument, match="start"):
         _agreement(tmp_path, text.replace("[0.0, 1.0, 0.0]", "[0.0, 1.1, 0.0]"))
-
-
-def test_a_space_whose_arguments_have_no_names(tmp_path):
-    text = TEXT.replace('name = "SPDLogEuclidean"\nk = 2', 'name = "Euclidean"\nshape = [2, 3]')
-    text = text.replace('center = "diag:2.0"', 'center = "origin"')
-    agreed = _agreement(tmp_path, text)
-    assert agreed.setup.prirfed.problem.manifold == riemdp.Euclidean(2, 3)
-    with pytest.raises(InvalidArgument, match=r"'shape' in \[space\]"):
-        _agreement(tmp_path, text.replace("shape = [2, 3]", ""))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Budget, InvalidArgument, Ledger, noise_source
+from riemdp import Budget, Ledger, noise_source
 from riemdp.federated import PriRFed, local_update, run_in_process
 from riemdp.optimizers import DPRGD
 from tests.seam import Gradients, Masks, Sites
@@ -131,23 +131,6 @@ def test_a_run_of_people_takes_the_steps_of_their_means() -> None:
     assert result.sigma < 0.02
 
 
-def test_the_history_of_a_run_of_people_is_the_mean_over_people() -> None:
-    with pytest.warns(riemdp.NotPrivateWarning, match="record_every"):
-        done = run_in_process(shared(), SITES, NORTH, BUDGET, rng=4, groups=GROUPS, record_every=1)
-    assert [row.step for row in done.history] == [1, 2]
-    for row in done.history:
-        losses = [np.asarray(SPHERE.dist(row.value, x)) ** 2 for x in SITES]
-        means = [
-            own[labels == a].mean()
-            for own, labels in zip(losses, GROUPS, strict=True)
-            for a in np.unique(labels)
-        ]
-        assert row.objective == pytest.approx(np.mean(means), rel=1e-12)
-        assert row.objective != pytest.approx(np.mean(np.concatenate(losses)), rel=1e-4)
-    plain = run_in_process(shared(), SITES, NORTH, BUDGET, rng=4, groups=GROUPS)
-    np.testing.assert_array_equal(plain.value, done.value)  # looking changes nothing
-
-
 def test_a_local_answer_is_one_of_people() -> None:
     """A person with nearly all records of a site moves its answer as one record does."""
     prirfed = shared(noise="local", tolerated=0)
@@ -213,18 +196,3 @@ def test_shared_noise_for_people_has_its_law() -> None:
     sigma = plan.sigma_of(3)
     assert gaussian_p_value(errors(40, False), sigma) > ALPHA
     assert gaussian_p_value(errors(40, True), sigma) < ALPHA  # labels that are not used
-
-
-def test_bad_labels_are_named_and_nothing_is_spent() -> None:
-    ledger = Ledger(BUDGET)
-    bad = [
-        ("groups", {"groups": "abc"}),
-        ("groups", {"groups": GROUPS[:2]}),
-        ("agent 1", {"groups": [GROUPS[0], GROUPS[1][:5], GROUPS[2]]}),
-        ("agent 0", {"groups": [np.full(80, np.nan), *GROUPS[1:]]}),
-        ("records_per_person", {"groups": GROUPS, "records_per_person": 0}),
-    ]
-    for match, changed in bad:
-        with pytest.raises(InvalidArgument, match=match):
-            run_in_process(shared(), SITES, NORTH, BUDGET, rng=1, ledger=ledger, **changed)
-    assert ledger.charges == 0

@@ -283,19 +283,6 @@ def test_a_server_states_what_one_person_gets(tmp_path: Path) -> None:
         plain.load(tmp_path / "state")
 
 
-def test_a_run_over_messages_is_the_run_in_process(tmp_path: Path) -> None:
-    """What the three sites of `run_in_process` state, the same as parties that sign a file do."""
-    data = [data_of(i) for i in range(3)]
-    records, groups = [x for x, _ in data], [labels for _, labels in data]
-    setup = setup_of(tmp_path)
-    done = run_in_process(setup.prirfed, records, START, BUDGET, rng=3, groups=groups)
-    server = Servers.make_coordinator(setup, dict.fromkeys(NAMES, PEOPLE), noise_source(1))
-    assert done.plan is not None
-    assert done.plan.sigma_of == server.plan.sigma_of
-    assert done.plan.guarantee == server.plan.guarantee
-    assert done.details["sizes"] == dict.fromkeys(("agent-0", "agent-1", "agent-2"), PEOPLE)
-
-
 # ------------------------------------------------------------------------------------------------
 # the files
 AGREEMENT = """

@@ -81,14 +81,6 @@ def test_idx_family(folders, loader, folder):
         load("validation")
 
 
-def test_repr_shows_shapes_and_no_values(folders):
-    _write_mnist(folders[0] / "mnist")
-    text = repr(datasets.mnist())
-    assert "[5, 28, 28]" in text
-    assert "array(" not in text
-    assert len(text) < 120
-
-
 @pytest.mark.parametrize("damage", ["truncate", "magic", "gzip", "labels"])
 def test_damaged_idx_files_are_refused_by_name(folders, damage):
     folder = folders[0] / "mnist"
@@ -280,12 +272,6 @@ def test_download_is_checked_and_shown(folders, tmp_path):
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def test_riemdp_data_that_is_not_a_folder_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setenv("RIEMDP_DATA", str(tmp_path / "typing-error"))
-    with pytest.raises(DataUnavailable, match="typing-error"):
-        datasets.mnist()
 
 
 def test_laplacian_eigenmap_of_a_path_graph():

@@ -52,27 +52,6 @@ def test_covariance_gives_the_gradient_while_nothing_is_clipped(tools, norm, sam
     assert (np.abs(got - mean).max() < 1e-12) == same
 
 
-@pytest.mark.parametrize(
-    ("rate", "average", "momentum"),
-    [(0.7, True, 0.0), ("decreasing", False, 0.0), (0.4, False, 0.6)],
-)
-def test_a_seed_of_the_shortcut_is_the_run_of_private_minimize(tools, rate, average, momentum):
-    x = tools.cases.unit_rows(WIDE)
-    problem = R.problems.principal_eigenvector(6)
-    rate = tools.cases.Decreasing(2.0, 1.0) if rate == "decreasing" else rate
-    run = tools.cases.full_batch(
-        300, x.T @ x / 300, START, 12, rate, average=average, momentum=momentum
-    )
-    points, guarantee = run(BUDGET, range(2))
-    optimizer = R.DPRGD(
-        12, rate, momentum=momentum, output="geodesic-average" if average else "last"
-    )
-    for seed in range(2):
-        whole = R.private_minimize(problem, x, START, optimizer, BUDGET, rng=seed)
-        assert np.abs(points[seed] - np.asarray(whole.value)).max() < 1e-12
-        assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
-
-
 def test_input_perturbation_is_the_library_s(tools):
     x = tools.cases.unit_rows(WIDE)
     points, guarantee = tools.cases.input_perturbation(300, x.T @ x / 300)(BUDGET, range(2))
@@ -126,52 +105,6 @@ def toy(tools, calls, methods):
     )
     calls.clear()
     return case
-
-
-def test_rows_are_computed_once_and_settings_are_compared_on_other_seeds(tools, tmp_path):
-    calls = []
-
-    def at(value):
-        def run(budget, seeds):
-            calls.append((value, tuple(seeds)))
-            return np.array([[value + 0.01 * s] for s in range(len(seeds))]), R.gaussian(50.0)
-
-        return run
-
-    def refused(budget, seeds):
-        raise R.InvalidArgument("not here")
-
-    make, setting = tools.cases.Method, tools.cases.Setting
-    methods = (
-        make("one", "one-shot", (setting("", at(5.0)),)),
-        make("gone", "one-shot", (setting("", refused),)),
-        make(
-            "many",
-            "iterative",
-            (
-                setting("far", at(3.0)),
-                setting("no", refused),
-                setting("near", at(2.0)),
-                setting("lost", at(math.nan)),
-            ),
-            "far, near",
-        ),
-    )
-    path = tmp_path / "rows.csv"
-    case = toy(tools, calls, methods)
-    assert tools.table.fill(path, case, [""], 4) == 12
-    assert tools.table.fill(path, toy(tools, calls, methods), [""], 4) == 0
-    assert calls == []
-    found = {r["method"]: r for r in tools.table.read(path)}
-    assert found["many"]["settings"] == "near"
-    assert found["gone"]["settings"].startswith("not available")
-    assert float(found["many"]["median"]) == pytest.approx(2.015)
-    path.write_text(
-        "".join(path.read_text().splitlines(keepends=True)[:-2])
-    )  # cut off: only what is missing is made again
-    assert tools.table.fill(path, toy(tools, calls, methods), [""], 4) == 2
-    assert {seeds for _, seeds in calls} == {tools.table.SELECTION, (0, 1, 2, 3)}
-    assert not set(tools.table.SELECTION) & {0, 1, 2, 3}
 
 
 def test_a_run_that_costs_more_than_the_budget_is_refused(tools, tmp_path):

@@ -10,9 +10,7 @@ import pytest
 import papers
 import riemdp
 from papers import han2024 as paper
-from papers import han2024_completion as completion
 from papers import han2024_problems as problems
-from papers.summaries import share_below
 
 from .quick import quick_verdict
 
@@ -73,27 +71,11 @@ def test_the_run_reports_the_epsilon_of_the_stated_noise():
     )  # a wrong sensitivity would be seen
 
 
-def test_data_lie_in_their_balls():
-    for m, radius in ((riemdp.SPDAffineInvariant(2), 1.0), (riemdp.SPDBuresWasserstein(2), 0.15)):
-        X = paper.wishart_ball(np.random.default_rng(2), m, 40, radius)
-        assert X.shape == (40, 2, 2)
-        assert float(np.asarray(m.dist(np.eye(2), X)).max()) < radius
-
-
 def test_code_multiplier_is_far_below_any_useful_noise():
     """n^2 * eps * 2 under a gradient of the sum: thousands of epsilon, whatever T."""
     for steps in (1, 15):
         z = problems.code_multiplier(6430, 0.1, steps)
         assert riemdp.privacy.gaussian(z, steps).epsilon(1e-3) > 1e5
-
-
-def test_scaled_rows_have_unit_top_eigenvalue():
-    X = np.random.default_rng(3).standard_normal((60, 5)) * np.arange(1, 6) + 7
-    Z, norm = problems.scaled_rows(X)
-    assert np.linalg.eigvalsh(Z.T @ Z / 60)[-1] == pytest.approx(1.0, rel=1e-12)
-    assert np.all(np.linalg.norm(Z, axis=1) <= norm)
-    constant = np.concatenate([X, np.ones((60, 1))], axis=1)
-    assert np.all(np.isfinite(problems.scaled_rows(constant)[0]))
 
 
 def test_prediction_constants():
@@ -103,20 +85,3 @@ def test_prediction_constants():
     assert c["multiplier_on_mean"] == pytest.approx(1000 * c["multiplier_on_sum"])
     mu = math.sqrt(c["steps"]) / c["multiplier_on_mean"]
     assert mu == pytest.approx(4 * 0.1 / math.sqrt(math.log(1e3)), rel=1e-9)
-
-
-def test_synthetic_ratings_and_completion_errors():
-    ratings, seen, hidden = completion.synthetic_ratings(1, 80, 30, rank=3)
-    assert not np.any((seen > 0) & (hidden > 0))
-    assert np.abs(ratings).max() <= 2.0
-    best = np.linalg.svd(ratings.T, full_matrices=False)[0][:, :3]
-    poor = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    good, bad = (completion._completion_errors(w, ratings, seen, hidden) for w in (best, poor))
-    assert good[0] < bad[0]
-    assert good[1] < bad[1]
-
-
-def test_share_below():
-    assert share_below([1.0, 2.0], [3.0, 4.0]) == 1.0
-    assert share_below([3.0], [1.0, 2.0]) == 0.0
-    assert share_below([1.0, 1.0], [1.0, 1.0]) == 0.5

@@ -28,7 +28,7 @@ SPACES = [
 
 
 def records(space, n=40, spread=0.5, key=5):
-    v = space.tangent_normal(jax.random.key(key), space.origin, spread, (n,))
+    v = space.tangent_normal(key, space.origin, spread, (n,))
     return jax.tree.map(np.array, space.exp(space.origin, v))
 
 
@@ -81,7 +81,7 @@ def test_one_record_moves_the_bound_by_no_more_than_its_sensitivity(space):
 def test_clipping_moves_a_mean_by_no_more_than_the_bound(space):
     """The lemma itself, by the public solver: lopsided records, small balls."""
     for key in range(3):
-        v = space.tangent_normal(jax.random.key(key), space.origin, 1.0, (9,))
+        v = space.tangent_normal(key, space.origin, 1.0, (9,))
         v = np.abs(np.asarray(space.to_coordinates(space.origin, v)))
         X = space.exp(space.origin, space.from_coordinates(space.origin, v))
         ball, wide = Ball(space.origin, 0.4), Ball(space.origin, 2.0)

@@ -9,7 +9,6 @@ import pathlib
 import pickle
 import sys
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ SPACES = {
 
 def records(space, n=12, spread=0.3, key=0):
     """Records about a centre that is not the origin, some of them outside the ball."""
-    keys = jax.random.split(jax.random.key(key), 2)
+    keys = np.random.default_rng(key).spawn(2)
     center = space.exp(space.origin, space.tangent_normal(keys[0], space.origin, 0.2))
     v = space.tangent_normal(keys[1], center, spread, (n,))
     return center, np.asarray(space.exp(center, v))

@@ -8,7 +8,6 @@ import json
 import math
 import re
 
-import jax
 import numpy as np
 import pytest
 
@@ -27,7 +26,7 @@ LABELS = np.repeat(np.arange(6), [1, 2, 3, 4, 2, 3])
 
 
 def records(space, n, seed=5, spread=0.4):
-    v = space.tangent_normal(jax.random.key(seed), space.origin, spread, (n,))
+    v = space.tangent_normal(seed, space.origin, spread, (n,))
     return np.array(space.exp(space.origin, v))
 
 

@@ -35,7 +35,7 @@ SPACES = [
 
 def records(space, n, key=0, spread=0.2):
     """Records about a point that is not the origin."""
-    keys = jax.random.split(jax.random.key(key), 3)
+    keys = np.random.default_rng(key).spawn(3)
     center = space.random_point(keys[0])
     v = space.tangent_normal(keys[1], center, spread, (n,))
     return jax.tree.map(np.asarray, space.exp(center, v))
@@ -98,7 +98,7 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
     X = records(space, n, spread=0.6)
     noise = Searches.BudgetedNoise(BUDGET)
     domain = AdaptiveBall().on(space)
-    far = jax.tree.map(np.asarray, space.random_point(jax.random.key(8), (6,)))
+    far = jax.tree.map(np.asarray, space.random_point(8, (6,)))
     for j in range(6):
         Y = jax.tree.map(lambda a, b, j=j: np.concatenate([b[j][None], a[1:]]), X, far)
         ours, theirs = (Searches.SearchRecords(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore

@@ -29,7 +29,7 @@ CHECKED = (SPACES[0], SPACES[1], SPACES[4])
 
 
 def near(space, n, spread, key=0):
-    v = space.tangent_normal(jax.random.key(key), space.origin, spread, (n,))
+    v = space.tangent_normal(key, space.origin, spread, (n,))
     return jax.tree.map(np.array, space.exp(space.origin, v))
 
 

@@ -28,7 +28,7 @@ SPACES = [
 
 
 def records(space, n=40, spread=0.5):
-    v = space.tangent_normal(jax.random.key(5), space.origin, spread, (n,))
+    v = space.tangent_normal(5, space.origin, spread, (n,))
     return jax.tree.map(np.array, space.exp(space.origin, v))
 
 

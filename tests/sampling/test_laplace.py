@@ -26,7 +26,7 @@ N = 20_000
 
 
 def footpoint(manifold, seed=3):
-    return manifold.random_point(jax.random.key(seed))
+    return manifold.random_point(seed)
 
 
 def gamma(dim, s):
