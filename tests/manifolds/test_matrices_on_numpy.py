@@ -92,19 +92,6 @@ def results(space: AbstractManifold, given: list[Any]) -> dict[str, Any]:
 
 @over_spaces
 @pytest.mark.parametrize("one", [True, False])
-def test_numpy_arrays_give_numpy_arrays_of_the_values_that_jax_gives(space, one):
-    given = inputs(space, 5, one)
-    ours = results(space, given)
-    theirs = results(space, [jnp.asarray(x) for x in given])
-    assert set(ours) == set(theirs)
-    for name, found in ours.items():
-        assert isinstance(found, np.ndarray | np.generic), name
-        a, b = np.array(found), np.array(theirs[name])
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12, err_msg=name)
-
-
-@over_spaces
-@pytest.mark.parametrize("one", [True, False])
 def test_a_record_gives_the_same_bits_beside_what_is_no_point(space, one):
     n = 64
     given = inputs(space, n, one)
