@@ -249,7 +249,10 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
     got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
     assert (got.status, got.steps, len(replies)) == ("interrupted", 1, 3)
     open_too = privacy.participation(
-        got.plan.local[N_RECORDS], agents=N_AGENTS, sampled=2, rounds=2
+        got.plan.local[N_RECORDS],
+        agents=N_AGENTS,
+        sampled=2,
+        rounds=2,  # pyright: ignore[reportOptionalMemberAccess]
     )
     assert got.guarantee.epsilon(1e-5) == pytest.approx(open_too.epsilon(1e-5), rel=1e-9)
     count["n"] = 3
@@ -300,7 +303,7 @@ def test_no_two_agents_share_noise(rng, monkeypatch):
 # the server's state machine
 def _server(quorum=1, **keywords):
     settings = {"rounds": 4, "agents_per_round": 3, "quorum": quorum} | keywords
-    prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)
+    prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)  # pyright: ignore[reportArgumentType]
     plan = plan_federated(prirfed, [10] * 5, Budget(2.0, 1e-5))
     return Coordinator(
         prirfed, plan, {f"a{i}": 10 for i in range(5)}, E1, Budget(2.0, 1e-5), noise_source(1)

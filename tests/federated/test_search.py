@@ -38,7 +38,7 @@ SITES = [cloud(n, key) for key, n in enumerate((400, 300, 500))]
 ALL = np.concatenate(SITES)
 
 
-def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Searches.Terms:
+def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Searches.Terms:  # pyright: ignore[reportInvalidTypeForm]
     sizes = {f"site-{i}": len(x) for i, x in enumerate(SITES if sites is None else sites)}
     told = {"what": "private-ball", "budget": BUDGET, "sizes": sizes, "run": "one"} | changed
     return Searches.Terms(
@@ -46,7 +46,7 @@ def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> S
     )
 
 
-def parts(agreed: Searches.Terms, sites=None, seed: int = 1) -> list[Searches.SearchSite]:
+def parts(agreed: Searches.Terms, sites=None, seed: int = 1) -> list[Searches.SearchSite]:  # pyright: ignore[reportInvalidTypeForm]
     domain, source = SEARCH.on(SPACE), noise_source(seed)
     noise = agreed.noise_of_sites
     given = SITES if sites is None else sites
@@ -54,12 +54,14 @@ def parts(agreed: Searches.Terms, sites=None, seed: int = 1) -> list[Searches.Se
 
 
 def server(
-    agreed: Searches.Terms, sites=None, seed: int = 1
-) -> tuple[Searches.SumsOverSites, Searches.InProcess]:
+    agreed: Searches.Terms,
+    sites=None,
+    seed: int = 1,  # pyright: ignore[reportInvalidTypeForm]
+) -> tuple[Searches.SumsOverSites, Searches.InProcess]:  # pyright: ignore[reportInvalidTypeForm]
     return Searches.in_process(agreed, parts(agreed, sites, seed), SEARCH.on(SPACE))
 
 
-def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:
+def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:  # pyright: ignore[reportInvalidTypeForm]
     return Searches.Ask("tangents", share, CENTER, radius)
 
 
@@ -178,7 +180,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.kind)
-def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.Ask) -> None:
+def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.Ask) -> None:  # pyright: ignore[reportInvalidTypeForm]
     agreed = terms(tolerated=1)
     noise = agreed.noise_of_sites
     size = ask.size(SPACE)
@@ -234,10 +236,10 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
 
 # ------------------------------------------------------------------------------ the law of a sum
 def errors(
-    agreed: Searches.Terms,
-    ask: Searches.Ask,
+    agreed: Searches.Terms,  # pyright: ignore[reportInvalidTypeForm]
+    ask: Searches.Ask,  # pyright: ignore[reportInvalidTypeForm]
     times: int,
-    faulty: Callable[[Searches.SearchSite], None] | None = None,
+    faulty: Callable[[Searches.SearchSite], None] | None = None,  # pyright: ignore[reportInvalidTypeForm]
 ):
     """Noise of `times` sums over sites, by the server's own code, and what the sums are."""
     sites = parts(agreed)
@@ -253,7 +255,7 @@ def errors(
     return np.array(found)
 
 
-def mute(site: Searches.SearchSite) -> None:
+def mute(site: Searches.SearchSite) -> None:  # pyright: ignore[reportInvalidTypeForm]
     """A planted fault: this site's noise is 0."""
     noise = site.noise
 
@@ -275,7 +277,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize(("noise", "tolerated", "ask"), LAWS)
-def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:
+def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:  # pyright: ignore[reportInvalidTypeForm]
     """Against the formula, written again: z times what one record changes, over the root of the
     share, times the root of J (local) or of J / (J - q) (shared).
     """
@@ -304,7 +306,7 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
 
 
 # ------------------------------------------------------------------------------- the server's view
-def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:
+def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:  # pyright: ignore[reportInvalidTypeForm]
     """What the server receives (rounds, sites, coordinates) for the same question again."""
     agreed = terms(tolerated=1)
     told, carried = server(agreed)
@@ -375,7 +377,11 @@ class Leaving(Searches.InProcess):
     left = False
 
     def ask(
-        self, ask: Searches.Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
+        self,
+        ask: Searches.Ask,
+        number: int,
+        fingerprint: str,
+        members: Mapping[str, bytes],  # pyright: ignore[reportInvalidTypeForm]
     ) -> Any:
         self.left = self.left or number > self.gone
         asked = [n for n in members if n != self.name or number < self.gone]
