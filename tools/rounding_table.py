@@ -30,7 +30,7 @@ times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
   hyperbolic and Euclidean spaces that is the origin, wherever the centre is.
 
 Where float64 cannot tell whether a value was moved into the ball (`Domain.is_resolved`), there is
-no bound: `WrappedGaussian` then says "idealised" in `details["arithmetic"]`, and `FrechetMean`
+no bound: `WrappedGaussian` then says "idealised" in `details["numerics"]`, and `FrechetMean`
 refuses the ball. It also refuses one in which the bound exceeds a thousandth of the sensitivity.
 
 """

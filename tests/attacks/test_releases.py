@@ -968,7 +968,7 @@ def test_fault_46_a_ball_whose_values_come_from_singular_matrices_is_not_called_
         release = riemdp.private_frechet_mean(
             space, X, Ball(center, radius), budget, mechanism="wrapped-gaussian", rng=0
         )
-        assert release.details["arithmetic"] == "lattice"
+        assert release.details["numerics"] == "lattice"
 
 
 def test_fault_47_another_basis_of_a_subspace_is_moved_to_the_same_place():

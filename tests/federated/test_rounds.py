@@ -267,7 +267,7 @@ def test_a_result_says_whether_agents_answer_in_integers():
         prirfed = PriRFed(problem, local, rounds=2, agents_per_round=1)
         point = np.eye(3)[0]
         data = [np.tile(point, (n, 1)) for n in sizes]
-        return run_in_process(prirfed, data, point, budget, rng=1).details["arithmetic"]
+        return run_in_process(prirfed, data, point, budget, rng=1).details["numerics"]
 
     mean, budget = problems.frechet_mean(riemdp.Sphere(3)), Budget(5.0, 1e-5)
     assert said(mean, DPRGD(1, 0.1, 1.0), [4, 4], budget) == "lattice"

@@ -48,7 +48,7 @@ def test_a_round_is_one_step_along_the_mean_gradient(local: DPRGD) -> None:
     assert float(SPHERE.dist(central, NORTH)) > 0.1
     assert "3 sites at most 1" in run.guarantee.assumes
     assert run.guarantee.within(plenty)
-    assert run.details["arithmetic"] == "lattice"
+    assert run.details["numerics"] == "lattice"
     assert "It assumes" in str(run)
 
 

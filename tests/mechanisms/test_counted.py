@@ -213,7 +213,7 @@ def test_a_release_states_the_count_and_costs_no_more(mechanism):
     factor = 1 / left if mechanism == "wrapped-laplace" else 1 / math.sqrt(left)
     assert release.scale / without.scale == pytest.approx(factor, rel=1e-6)
     assert f"outside the ball: about {outside.count} ± " in str(release)
-    assert release.details["arithmetic"] == without.details["arithmetic"]
+    assert release.details["numerics"] == without.details["numerics"]
 
 
 def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():

@@ -179,18 +179,18 @@ def test_what_is_called_lattice_and_what_is_not() -> None:
     X = np.stack([eye, 1.2 * eye, 0.9 * eye])
 
     def arithmetic(release: riemdp.Release) -> str:
-        return release.details["arithmetic"]
+        return release.details["numerics"]
 
     with_ball = WrappedGaussian(spd, eye, sensitivity=0.01, budget=BUDGET, ball=ball)
     assert arithmetic(with_ball.release(eye, 1)) == "lattice"
-    assert "arithmetic: lattice" in str(with_ball.release(eye, 1))
+    assert "numerics: lattice" in str(with_ball.release(eye, 1))
     wide = WrappedGaussian(spd, eye, sensitivity=1e-6, budget=BUDGET, ball=Ball(eye, 4.0))
     assert wide.rounding > 1e-4 * 1e-6
     assert arithmetic(wide.release(eye, 1)) == "lattice"
     assert wide.scale >= wide.noise_multiplier * (1e-6 + wide.rounding)
     free = WrappedGaussian(spd, eye, sensitivity=0.01, budget=BUDGET)
     assert arithmetic(free.release(eye, 1)) == "idealised"
-    assert "arithmetic: idealised" in str(free.release(eye, 1))
+    assert "numerics: idealised" in str(free.release(eye, 1))
     # rounding is no longer small against the sensitivity
     far = WrappedGaussian(spd, eye, sensitivity=1e-13, budget=BUDGET, ball=Ball(eye, 8.0))
     assert arithmetic(far.release(eye, 1)) == "idealised"

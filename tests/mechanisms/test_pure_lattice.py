@@ -129,14 +129,14 @@ def test_what_is_called_lattice_and_what_is_not() -> None:
             space, np.zeros(space.dim), sensitivity=0.1, epsilon=1.0, ball=ball
         )
         release = mechanism.release(X[0], 1)
-        assert release.details["arithmetic"] == expected
+        assert release.details["numerics"] == expected
         assert ("grid" in release.details) == (expected == "lattice")
         mean = TangentMeanNoise(space, ball, n=4, budget=budget)
-        assert mean.release(X, 1).details["arithmetic"] == expected
+        assert mean.release(X, 1).details["numerics"] == expected
         chosen = riemdp.private_frechet_mean(
             space, X, ball, budget, mechanism="wrapped-laplace", rng=1, count_outside=True
         )
-        assert chosen.details["arithmetic"] == expected
+        assert chosen.details["numerics"] == expected
     spd = riemdp.SPDAffineInvariant(2)
     free = WrappedLaplace(spd, np.eye(2), sensitivity=0.1, epsilon=1.0)
-    assert free.release(np.eye(2), 1).details["arithmetic"] == "idealised"
+    assert free.release(np.eye(2), 1).details["numerics"] == "idealised"

@@ -289,7 +289,7 @@ def test_one_record_moves_a_step_in_float64_by_its_sensitivity(monkeypatch):
     x[-1] = 1e6
     made, problem = DPRGD(1, 0.1, 1.0), problems.frechet_mean(LINE)
     ends = [private_minimize(problem, y, [0.0], made, noise_std=0.5, rng=1) for y in (x, -x)]
-    assert {end.details["arithmetic"] for end in ends} == {"idealised"}
+    assert {end.details["numerics"] for end in ends} == {"idealised"}
     apart = float(ends[0].value[0] - ends[1].value[0])
     assert apart == pytest.approx(0.1 * 2 / 4)
 
@@ -336,7 +336,7 @@ def test_two_data_sets_cannot_be_told_apart_by_which_numbers_are_possible(monkey
 # ------------------------------------------------------------------------------ what is said
 def arithmetic(problem, optimizer, n=20, **more):
     given = {"budget": Budget(1.0, 1e-5)} | more
-    return plan_optimizer(problem, n, optimizer, given.pop("budget"), **given).details["arithmetic"]  # pyright: ignore[reportArgumentType]
+    return plan_optimizer(problem, n, optimizer, given.pop("budget"), **given).details["numerics"]  # pyright: ignore[reportArgumentType]
 
 
 def test_what_is_called_lattice_and_what_is_not():

@@ -62,7 +62,7 @@ def assert_same(X: Any, optimizer: AbstractOptimizer, **more: Any) -> None:
     assert (there.steps, there.gradient_calls) == (here.steps, here.gradient_calls)
     planned = "planned_guarantee"
     assert {**there.details, planned: 0} == {**here.details, planned: 0}
-    assert there.details["arithmetic"] == here.details["arithmetic"]
+    assert there.details["numerics"] == here.details["numerics"]
 
 
 # ------------------------------------------------------------------------------- the same value

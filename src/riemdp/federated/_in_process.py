@@ -236,7 +236,7 @@ def result_of(
             "participation": prirfed.participation,
             "protects": prirfed.problem.protects,
             "noise": prirfed.noise,
-            "arithmetic": _arithmetic(prirfed, plan),
+            "numerics": _arithmetic(prirfed, plan),
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
             **of_people,
         },
@@ -256,7 +256,7 @@ def _arithmetic(prirfed: PriRFed, plan: FederatedPlan) -> str:
         plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=sigma)
         for n, sigma in plan.sigma_of.items()
     )
-    whole = all(steps.details["arithmetic"] == LATTICE for steps in local)
+    whole = all(steps.details["numerics"] == LATTICE for steps in local)
     return LATTICE if whole else IDEALISED
 
 

@@ -42,7 +42,7 @@ class Facts:
         weighted: Whether records had weights.
         sites: How many sites the records were at.
         reach: Of a bound of what clipping did, how far it looks.
-        arithmetic: "lattice" where the guarantee holds for the numbers as computed (noise in
+        numerics: "lattice" where the guarantee holds for the numbers as computed (noise in
             integers on a public grid, rounding within the sensitivity), "idealised" where it holds
             for real numbers.
         budget: The budget that was given.
@@ -70,7 +70,7 @@ class Facts:
     weighted: bool | None = None
     sites: int | None = None
     reach: float | None = None
-    arithmetic: str | None = None
+    numerics: str | None = None
     budget: Budget | None = None
     unit: str | None = None
     error: str | None = None

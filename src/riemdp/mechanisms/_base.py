@@ -164,7 +164,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             reproducible=reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
-            facts=Facts.of({**drawn.details, "arithmetic": self.arithmetic}),
+            facts=Facts.of({**drawn.details, "numerics": self.arithmetic}),
             budget=self.quoted_budget,
             words=words,
             observation=drawn.observation,

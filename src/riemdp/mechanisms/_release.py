@@ -302,8 +302,8 @@ class Release:
         facts = self.facts
         if facts.names is not None:
             lines.append(f"  names: {_names.in_words(facts.names)}")
-        if facts.arithmetic is not None:
-            lines.append(f"  arithmetic: {in_words(facts.arithmetic)}")
+        if facts.numerics is not None:
+            lines.append(f"  numerics: {in_words(facts.numerics)}")
         if facts.ball is not None and facts.share_of_search is not None:
             lines.append(
                 f"  ball: radius {float(facts.ball.radius):.4g}, found privately with"

@@ -386,7 +386,7 @@ class Plan(AbstractPlan):
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
             "momentum": self.momentum,
-            "arithmetic": self.gradient.arithmetic,
+            "numerics": self.gradient.arithmetic,
             **({"epoch_steps": batches.epoch} if (batches := self.gradient.batches).epoch else {}),
         }
 

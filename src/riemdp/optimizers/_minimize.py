@@ -93,7 +93,7 @@ def private_minimize(
         As the optimiser states it: `result.guarantee`, within `budget`, replace-one (Poisson
         and allocation: add-or-remove-one). It holds against someone who sees all of w_1, ..., w_T.
         With `groups` the same, neighbours differing in everything of one person. Where
-        `result.details["arithmetic"]` is "lattice" it holds for the numbers as computed.
+        `result.details["numerics"]` is "lattice" it holds for the numbers as computed.
 
     Source:
         Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md, docs/proofs/people.md

@@ -82,7 +82,7 @@ class OptimizationResult:
     receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
-        details = {"arithmetic": IDEALISED, **self.details}
+        details = {"numerics": IDEALISED, **self.details}
         object.__setattr__(self, "details", MappingProxyType(details))
         rows = History(row._replace(value=held(row.value)) for row in self.history)
         object.__setattr__(self, "history", rows)
@@ -116,8 +116,8 @@ class OptimizationResult:
             *([f"  budget: {self.details['budget']}"] if "budget" in self.details else []),
             f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
         ]
-        if "arithmetic" in self.details:
-            lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
+        if "numerics" in self.details:
+            lines.append(f"  numerics: {in_words(self.details['numerics'])}")
         if "names" in self.details:
             lines.append(f"  names: {_names.in_words(self.details['names'])}")
         if self.details.get("skipped_steps"):

@@ -240,7 +240,7 @@ class SvrgPlan(AbstractPlan):
             "epochs": s.epochs,
             "inner_steps": s.inner,
             "restarts": s.restarts,
-            "arithmetic": self.arithmetic,
+            "numerics": self.arithmetic,
         }
 
     def bind(

@@ -35,7 +35,7 @@ def rows_of(report: Statement) -> list[tuple[str, str]]:
     words = OF_PEOPLE if report.of_people else ADJACENCY
     region, population = report.regions
     unit = "one person with all records" if report.of_people else f"one record: {report.record_is}"
-    arithmetic = known.get("arithmetic")
+    arithmetic = known.get("numerics")
     sensitivity = f"{number(report.sensitivity)} (the most that one {guarantee.unit} can move"
     rows: list[tuple[str, str | None]] = [
         ("Released", report.released),

@@ -137,7 +137,7 @@ class Statement:
     @property
     def on_grid(self) -> bool:
         """Whether the noise is in integers on a public grid."""
-        return self._known.get("arithmetic") == LATTICE
+        return self._known.get("numerics") == LATTICE
 
     @property
     def outside(self) -> Any:
@@ -247,7 +247,7 @@ class Statement:
             "mechanism": self.mechanism,
             "sensitivity": json_number(self.sensitivity),
             "noise_scale": json_number(self.noise_scale),
-            "arithmetic": self._known.get("arithmetic"),
+            "arithmetic": self._known.get("numerics"),
             "error_from_noise": json_number(self.error_from_noise),
             "confidence_region": None if region is None else _facts.region_to_dict(region),
             "population_regions": [_facts.region_to_dict(r) for r in population],
