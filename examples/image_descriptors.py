@@ -10,14 +10,15 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
 
 import riemdp
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 ETA = 1e-3  # public regulariser: larger means a smaller ball
 
-images = riemdp.datasets.digits()
-X = np.asarray(riemdp.datasets.covariance_descriptors(images.images, eta=ETA))
+images = load_digits().images / 16.0  # grey, between 0 and 1
+X = np.asarray(riemdp.datasets.covariance_descriptors(images, eta=ETA))
 ball = riemdp.datasets.descriptor_ball(
     1, ETA, center="middle"
 )  # holds the descriptor of every grey image there is

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from riemdp.datasets import covariance_descriptors, faces, textures
+from riemdp.datasets import covariance_descriptors
 from riemdp.manifolds import SPDAffineInvariant, SPDBuresWasserstein
 from riemdp.mechanisms import KNormGradient, MeanGradient
 from riemdp.optimizers import DPRGD
@@ -31,6 +31,7 @@ from riemdp.statistics import (
 )
 
 from ._old import repeated
+from .data import faces, textures
 from .panels import Panel, Series, panel_figure
 from .registry import Context, Result, experiment
 from .runs import spread

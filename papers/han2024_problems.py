@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from riemdp.datasets import digits
 from riemdp.manifolds import Lorentz, SPDLogEuclidean
 from riemdp.mechanisms import ExtrinsicGaussian
 from riemdp.optimizers import DPRGD, private_minimize, private_principal_eigenvector
-from riemdp.plots import poincare_disk
 from riemdp.privacy import Budget, gaussian, gaussian_noise_multiplier
 from riemdp.problems import hyperbolic_prediction, prediction_weights, principal_eigenvector
 
 from ._old import repeated
-from .data import Table, riemopt_ijcnn, riemopt_satimage
+from .data import Table, digits, riemopt_ijcnn, riemopt_satimage
+from .disk import poincare_disk
 from .han2024 import stated_true_epsilon
 from .panels import Panel, Series, panel_figure
 from .projected_descent import projected_descent

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from riemdp import problems
-from riemdp.plots import poincare_disk
 
+from .disk import poincare_disk
 from .huang2024_runs import (
     Federation,
     assemble,

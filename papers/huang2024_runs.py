@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from riemdp import problems
-from riemdp.datasets import covariance_descriptors, descriptor_ball, digits, histology_patches
+from riemdp.datasets import covariance_descriptors, descriptor_ball
 from riemdp.federated import PriRFed, plan_federated, run_in_process
 from riemdp.manifolds import SPDAffineInvariant
 from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
 from riemdp.privacy import Budget
 
-from .data import mnist, pathmnist
+from .data import digits, histology_patches, mnist, pathmnist
 from .panels import Panel, panel_figure
 from .registry import Context, Result, experiment
 from .reimherr2021_data import wishart_in_ball

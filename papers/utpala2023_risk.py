@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from riemdp import problems
-from riemdp.datasets import covariance_descriptors, descriptor_ball, digits, histology_patches
+from riemdp.datasets import covariance_descriptors, descriptor_ball
 from riemdp.manifolds import PoincareBall, SPDAffineInvariant
 from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
 from riemdp.privacy import Budget
 
-from .data import mnist, pathmnist
+from .data import digits, histology_patches, mnist, pathmnist
 from .panels import Panel, panel_figure
 from .registry import Context, Result, experiment
 from .runs import Curves, curve_rows, curve_series, ending, epsilon_words, repeat, wins

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from riemdp import datasets
 from riemdp.datasets import covariance_descriptors, descriptor_ball, descriptor_spread
 from riemdp.manifolds import SPDLogEuclidean
 from riemdp.mechanisms import RiemannianLaplace, WrappedGaussian
@@ -51,7 +50,7 @@ def _collections() -> dict[str, tuple[str, str, Any, Any]]:
 
     def other_digits() -> Any:
         """Other classes than the MNIST panel shows, so that no picture is drawn twice."""
-        images = with_stand_in(data.mnist, datasets.digits, download=False)[0]
+        images = with_stand_in(data.mnist, data.digits, download=False)[0]
         chosen = images.labels >= 5
         return dataclasses.replace(
             images,
@@ -60,7 +59,7 @@ def _collections() -> dict[str, tuple[str, str, Any, Any]]:
             classes=images.classes[5:],
         )
 
-    patches = functools.partial(datasets.histology_patches, 28, 4)
+    patches = functools.partial(data.histology_patches, 28, 4)
     return {
         "PathMNIST": (
             "PathMNIST",
@@ -72,9 +71,9 @@ def _collections() -> dict[str, tuple[str, str, Any, Any]]:
             "OctMNIST",
             "patches 28x28 of scikit-image's grey textures",
             data.octmnist,
-            functools.partial(datasets.textures, 28, 7),
+            functools.partial(data.textures, 28, 7),
         ),
-        "MNIST": ("MNIST", "scikit-learn's digits", data.mnist, datasets.digits),
+        "MNIST": ("MNIST", "scikit-learn's digits", data.mnist, data.digits),
         "KMNIST": (
             "KMNIST",
             "the digits 5 to 9 of MNIST (of scikit-learn's where that is missing too)",
@@ -91,7 +90,7 @@ def _collections() -> dict[str, tuple[str, str, Any, Any]]:
             "Fashion-MNIST",
             "patches 28x28 of scikit-image's grey textures",
             data.fashion_mnist,
-            functools.partial(datasets.textures, 28, 7),
+            functools.partial(data.textures, 28, 7),
         ),
     }
 

@@ -1,10 +1,11 @@
 """The data sets of the papers: from the folder `RIEMDP_DATA`, a cache, or a checked download."""
 
+from .bundled import digits, faces, histology_patches, textures
 from .embedding import mean_average_precision, poincare_embedding, trained_mammals
 from .files import cache_folder, data_folder
 from .graphs import laplacian_eigenmap, mammals_embedding, wordnet_mammals
 from .images import cifar10, fashion_mnist, kmnist, mnist, octmnist, pathmnist, read_idx
-from .records import Covariances, Graph, Ratings, Table
+from .records import Covariances, Graph, Images, Ratings, Table
 from .tables import (
     erp_covariances,
     ijcnn1,
@@ -17,13 +18,17 @@ from .tables import (
 __all__ = [
     "Covariances",
     "Graph",
+    "Images",
     "Ratings",
     "Table",
     "cache_folder",
     "cifar10",
     "data_folder",
+    "digits",
     "erp_covariances",
+    "faces",
     "fashion_mnist",
+    "histology_patches",
     "ijcnn1",
     "kmnist",
     "laplacian_eigenmap",
@@ -38,6 +43,7 @@ __all__ = [
     "read_libsvm",
     "riemopt_ijcnn",
     "riemopt_satimage",
+    "textures",
     "trained_mammals",
     "wordnet_mammals",
 ]

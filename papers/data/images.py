@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from riemdp.datasets import Images
-
 from ..checks import one_of
 from .files import PublicFile, find, unreadable
+from .records import Images
 
 _SPLITS = ("train", "test", "all")
 _IDX_PARTS = {"train": "train", "test": "t10k"}

@@ -167,7 +167,7 @@ def _draw(path: Path, space: SPDLogEuclidean, n: int, done: list[Released], spre
     rows = plan_private_mean(space, descriptor_ball(1, ETA, center="middle"), n, budgets)
     known = [(r.epsilon, r.expected_error) for r in rows if r.mechanism == "wrapped-gaussian"]
     own = [(one.epsilon, one.release.expected_error) for one in done]
-    picture = plots.error_against_epsilon(
+    picture = plots.error_curves(
         {
             name: [(e, error) for e, error in pairs if error is not None]
             for name, pairs in ((OWN, own), (KNOWN, known))

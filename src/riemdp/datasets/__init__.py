@@ -1,18 +1,5 @@
-"""Covariance descriptors of images, records from files, and real images that need no download."""
+"""Covariance descriptors of images, and the public ball that holds all of them."""
 
-from ._bundled import digits, faces, histology_patches, textures
 from ._descriptors import covariance_descriptors, descriptor_ball, descriptor_spread
-from ._folder import read_folder
-from ._records import Images
 
-__all__ = [
-    "Images",
-    "covariance_descriptors",
-    "descriptor_ball",
-    "descriptor_spread",
-    "digits",
-    "faces",
-    "histology_patches",
-    "read_folder",
-    "textures",
-]
+__all__ = ["covariance_descriptors", "descriptor_ball", "descriptor_spread"]

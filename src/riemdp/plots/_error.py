@@ -1,4 +1,4 @@
-"""Error against epsilon, trade-off curves, and the table of errors from noise as a picture."""
+"""Error against epsilon, and trade-off curves."""
 
 from __future__ import annotations
 
@@ -18,31 +18,13 @@ Pairs = Sequence[tuple[float, float]]
 
 
 def error_curves(
-    curves: Mapping[str, Pairs],
-    *,
-    ax: Axes | None = None,
-    title: str = "Error from noise of a private mean",
-    ylabel: str = "Riemannian distance, root mean square",
-    logy: bool = True,
-) -> Any:
-    """Lines of (epsilon, error), one a mechanism; returns the matplotlib axes.
-
-    `curves`: name -> pairs with epsilon > 0 and error > 0 (errors that are None or infinite are
-    left out). Logarithmic epsilon.
-    """
-    return error_against_epsilon(curves, ax=ax, title=title, ylabel=ylabel, logy=logy)
-
-
-def error_against_epsilon(
     expected: Mapping[str, Pairs],
     measured: Mapping[str, Mapping[float, Sequence[float]]] | None = None,
     *,
     reference: tuple[str, float] | None = None,
     ax: Axes | None = None,
-    title: str = "Error against epsilon",
-    xlabel: str = r"privacy budget $\varepsilon$ of one release",
-    ylabel: str = "Riemannian distance to the non-private mean",
-    logy: bool = True,
+    title: str = "Error from noise of a private mean",
+    ylabel: str = "Riemannian distance, root mean square",
 ) -> Any:
     """Draw expected errors as lines and measured ones as points with bars.
 
@@ -54,9 +36,7 @@ def error_against_epsilon(
         reference: (words, error) of a horizontal line.
         ax: The matplotlib axes to draw into; None makes new ones.
         title: The title of the picture.
-        xlabel: The words below the axis of epsilon.
         ylabel: The words beside the axis of the error.
-        logy: Whether the axis of the error is logarithmic.
 
     Returns:
         The axes.
@@ -117,9 +97,9 @@ def error_against_epsilon(
             # Named in the legend: words in the picture would lie across the curves.
             ax.axhline(height, color="#555555", linewidth=1.3, zorder=1, label=words)
         ax.set_xscale("log")
-        if logy:
-            ax.set_yscale("log")
-        _plain_ticks(ax, sorted(from_runs or from_curves), logy)
+        ax.set_yscale("log")
+        _plain_ticks(ax, sorted(from_runs or from_curves))
+        xlabel = r"privacy budget $\varepsilon$ of one release"
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
         ax.legend(loc="best")
     return ax
@@ -175,66 +155,6 @@ def trade_off_curve(
     return ax
 
 
-def expected_error_table(
-    plan: Iterable[Any], *, ax: Axes | None = None, title: str | None = None
-) -> Any:
-    """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest
-    expected error.
-
-    Bars show the root of the expected squared distance; mechanisms without a formula are left out
-    (print the plan to see why), and those that the budget or the space does not allow are pale. The
-    one that "auto" picks is marked. Returns the axes.
-    """
-    rows = list(plan)
-    if not rows:
-        raise InvalidArgument("argument `plan` has no rows; give what plan_private_mean returned")
-    budgets = list(dict.fromkeys(row.budget for row in rows))
-    names = list(dict.fromkeys(row.mechanism for row in rows))
-    shown = [
-        (b, [r for r in rows if r.budget == b and r.expected_error is not None]) for b in budgets
-    ]
-    count = sum(len(group) for _, group in shown)
-    if count == 0:
-        raise InvalidArgument(
-            "argument `plan` has no row with an error by formula, so there is nothing to draw"
-        )
-    with styled():
-        ax = axes_for(ax, (8.0, 1.6 + 0.42 * (count + len(shown))))
-        y, ticks, labels = 0.0, [], []
-        for budget, group in shown:
-            able = [r for r in group if r.eligible and r.typical_error is not None]
-            # the rule of `Plan.best`, whose rows are in the order of its ties
-            best = min(able, key=lambda r: r.typical_error, default=None)
-            for row in sorted(group, key=lambda r: r.expected_error):
-                colour = COLOURS[names.index(row.mechanism) % len(COLOURS)]
-                chosen = row is best
-                ax.barh(
-                    y,
-                    row.expected_error,
-                    color=colour,
-                    height=0.72,
-                    alpha=1.0 if row.eligible else 0.35,
-                )
-                ax.annotate(
-                    f" {row.expected_error:.3g}" + ("  (auto)" if chosen else ""),
-                    (row.expected_error, y),
-                    va="center",
-                )
-                ticks.append(y)
-                labels.append(f"{row.mechanism}, ε = {budget.epsilon:g}")
-                y += 1.0
-            y += 0.6
-        ax.set_yticks(ticks, labels)
-        ax.invert_yaxis()
-        ax.margins(x=0.22)
-        ax.grid(axis="y", visible=False)
-        ax.set(
-            xlabel="Riemannian distance caused by noise (root mean square)",
-            title=title or "Error from noise, before anything is spent",
-        )
-    return ax
-
-
 def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     kept = []
     for pair in pairs:
@@ -249,7 +169,7 @@ def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float,
     return sorted(kept)
 
 
-def _plain_ticks(ax: Axes, epsilons: list[float], logy: bool) -> None:
+def _plain_ticks(ax: Axes, epsilons: list[float]) -> None:
     """Decimal tick labels: 0.1, 0.3, 1 rather than powers of ten."""
     from matplotlib.ticker import (
         FixedLocator,
@@ -267,9 +187,8 @@ def _plain_ticks(ax: Axes, epsilons: list[float], logy: bool) -> None:
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(plain)
     ax.xaxis.set_minor_formatter(NullFormatter())
-    if logy:
-        low, high = ax.get_ylim()
-        decades = math.log10(high / low)
-        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
-        ax.yaxis.set_major_formatter(plain)
-        ax.yaxis.set_minor_formatter(NullFormatter())
+    low, high = ax.get_ylim()
+    decades = math.log10(high / low)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
+    ax.yaxis.set_major_formatter(plain)
+    ax.yaxis.set_minor_formatter(NullFormatter())

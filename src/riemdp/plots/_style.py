@@ -75,17 +75,12 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
         if not hasattr(ax, "plot"):
             raise invalid("ax", ax, "give matplotlib axes, or None for a new figure")
         return ax
-    return axes_row(1, size)[0]
-
-
-def axes_row(count: int, size: tuple[float, float]) -> list[Any]:
-    """`count` axes side by side in a new figure of `size` inches in all, drawn without pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return [figure.add_subplot(1, count, i + 1) for i in range(count)]
+    return figure.add_subplot()
 
 
 def save(picture: Figure | Axes, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:

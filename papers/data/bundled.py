@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import DataUnavailable, integer, invalid
-from ._records import Images
+from riemdp import DataUnavailable
+
+from ..checks import integer, invalid
+from .records import Images
 
 
 def digits() -> Images:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from riemdp import InvalidArgument, datasets
+from papers import data as datasets
+from riemdp import InvalidArgument
 
 
 def test_bundled_images():
