@@ -15,9 +15,15 @@ from .accounting.trade_off import TradeOff
 def covers(whole: Guarantee, part: Guarantee) -> bool:
     """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
     left: dict[Event, float] = {_kind(p): _amount(p) for p in whole.parts}
-    alike = (whole.adjacency, whole.unit) == (part.adjacency, part.unit)
-    alike = alike and set(part.assumes.split("; ")) <= {"", *whole.assumes.split("; ")}
-    return alike and all(_amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts)
+    return are_alike(whole, part) and all(
+        _amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts
+    )
+
+
+def are_alike(whole: Guarantee, part: Guarantee) -> bool:
+    """Whether both protect the same, and the part rests on nothing that the whole does not say."""
+    assumed = set(part.assumes.split("; ")) <= {"", *whole.assumes.split("; ")}
+    return (part.adjacency, part.unit) == (whole.adjacency, whole.unit) and assumed
 
 
 def _kind(part: Event) -> Event:

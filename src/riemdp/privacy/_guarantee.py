@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -368,14 +367,7 @@ def _together(*guarantees: Guarantee) -> str:
 # -------------------------------------------------------------------- constructors
 def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
     """The guarantee of a release that is epsilon-differentially private with delta = 0 (Laplace,
-    K-norm).
-
-    Args:
-        epsilon: At least 0, finite.
-        adjacency: "replace-one" or "add-or-remove-one".
-
-    Raises:
-        InvalidArgument: An argument is out of range.
+    K-norm), under an adjacency, "replace-one" or "add-or-remove-one".
 
     Guarantee:
         (epsilon, 0). It enters compositions as the privacy-loss distribution of randomised
@@ -390,17 +382,8 @@ def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
 
 
 def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """The guarantee of a release that is known only to be (epsilon, delta)-differentially private.
-
-    Where the mechanism is known, use its own constructor: it composes more cheaply.
-
-    Args:
-        epsilon: At least 0, finite.
-        delta: In [0, 1).
-        adjacency: "replace-one" or "add-or-remove-one".
-
-    Raises:
-        InvalidArgument: An argument is out of range.
+    """The guarantee of a release that is known only to be (epsilon, delta)-differentially private,
+    delta below 1. Where the mechanism is known, its own constructor composes more cheaply.
 
     Guarantee:
         (epsilon, delta).
@@ -416,20 +399,14 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -
 
 
 def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """The guarantee of `steps` adaptively chosen Gaussian releases on the whole data set, each with
-    the same noise multiplier.
-
-    On any manifold, with noise in the metric of a public base point, the composition is exactly one
-    Gaussian release of noise multiplier z / sqrt(steps).
+    """The guarantee of `steps` adaptively chosen Gaussian releases on the whole data set, together
+    exactly one of noise multiplier z / sqrt(steps).
 
     Args:
-        noise_multiplier: z, above 0: sigma over the L2 sensitivity *under the stated adjacency*,
-            sigma per orthonormal coordinate.
+        noise_multiplier: z, above 0: sigma (per orthonormal coordinate, in the metric of a public
+            base point) over the L2 sensitivity *under the stated adjacency*.
         steps: Number of releases, at least 1.
         adjacency: "replace-one" or "add-or-remove-one".
-
-    Raises:
-        InvalidArgument: An argument is out of range.
 
     Guarantee:
         delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu = sqrt(steps)/z.
@@ -443,15 +420,8 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
         >>> round(riemdp.privacy.gaussian(4.0).epsilon(1e-5), 3)
         0.926
     """
-    z = real(
-        "noise_multiplier",
-        noise_multiplier,
-        above=0.0,
-        remedy=(
-            "give sigma / sensitivity, a finite number above 0 "
-            "(privacy.none() describes a release without noise)"
-        ),
-    )
+    remedy = "give sigma / sensitivity, a finite number above 0 (privacy.none() is without noise)"
+    z = real("noise_multiplier", noise_multiplier, above=0.0, remedy=remedy)
     steps = integer("steps", steps)
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
     if math.sqrt(steps) / z > _LARGEST_MU:
@@ -482,13 +452,10 @@ def subsampled_gaussian(
 
     Args:
         noise_multiplier: Sigma over the sensitivity of one step, above 0.
-        population: Number of records, at least 1.
+        population: Number of records.
         batch_size: Size of a batch, from 1 to `population`.
-        steps: Number of releases, at least 1.
+        steps: Number of releases.
         sampling: "without-replacement" or "poisson".
-
-    Raises:
-        InvalidArgument: An argument is out of range.
 
     Guarantee:
         Without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q)) for eps >= 0,
@@ -527,20 +494,14 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
     Args:
         noise_multiplier: z > 0, sigma / (clip_norm / planned batch size): sigma over what adding
             or removing one record can move the step it takes part in.
-        steps: Noisy steps of an epoch, >= 1.
-        epochs: Epochs, >= 1.
-
-    Returns:
-        A guarantee with the adjacency "add-or-remove-one".
+        steps: Noisy steps of an epoch.
+        epochs: Epochs.
 
     Guarantee:
-        One epoch has the profile of P = (1/steps) sum_i N(e_i, z^2 I) against Q = N(0, z^2 I), in
-        both directions; epochs compose. The figures are upper bounds that exceed the exact ones by
-        about 0.1 to 0.5 % of epsilon, with all rounding counted in delta. Below z = 0.3 the figures
-        are those of a record whose step is known.
-
-    Raises:
-        InvalidArgument: An argument is out of range.
+        Add-or-remove-one. One epoch has the profile of P = (1/steps) sum_i N(e_i, z^2 I) against
+        Q = N(0, z^2 I), in both directions; epochs compose. The figures are upper bounds that
+        exceed the exact ones by about 0.1 to 0.5 % of epsilon, with all rounding counted in delta.
+        Below z = 0.3 they are those of a record whose step is known.
 
     Source:
         Dong, Chen and Feldman et al. 2025 (arXiv 2502.08202), the dominating pair; the
@@ -573,16 +534,9 @@ def none() -> Guarantee:
     return Guarantee(REPLACE_ONE, (NoPrivacyEvent(),))
 
 
-@functools.singledispatch
 def as_guarantee(value: object) -> Guarantee:
     """Accept a Guarantee where one is expected, and name the mistake otherwise."""
-    raise invalid(
-        "guarantee",
-        value,
-        "give a Guarantee (riemdp.privacy.pure, gaussian, subsampled_gaussian, ...)",
-    )
-
-
-@as_guarantee.register
-def _(value: Guarantee) -> Guarantee:
-    return value
+    if isinstance(value, Guarantee):
+        return value
+    remedy = "give a Guarantee (riemdp.privacy.pure, gaussian, subsampled_gaussian, ...)"
+    raise invalid("guarantee", value, remedy)

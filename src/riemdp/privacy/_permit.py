@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from .._errors import RiemdpError
-from ._costliest import covers
+from ._costliest import are_alike, covers
 from ._guarantee import Guarantee
 from .accounting.events import GaussianEvent, PureEvent
 
@@ -132,7 +132,7 @@ class Permit:
 
 def _within(parts: Sequence[Guarantee], whole: Guarantee, most: int | None) -> bool:
     """Whether these parts cost no more than the whole, by sums and without any composition."""
-    if not all(_alike(part, whole) for part in parts):
+    if not all(are_alike(whole, part) for part in parts):
         return False
     if not whole.is_private:
         return True
@@ -146,12 +146,6 @@ def _within(parts: Sequence[Guarantee], whole: Guarantee, most: int | None) -> b
     if most is not None:
         return all(covers(whole, part) for part in parts) and most == 1
     return not parts or covers(whole, parts[0].compose(*parts[1:]))
-
-
-def _alike(part: Guarantee, whole: Guarantee) -> bool:
-    """Whether both protect the same, and the part rests on nothing that the whole does not say."""
-    assumed = set(part.assumes.split("; ")) <= {"", *whole.assumes.split("; ")}
-    return (part.adjacency, part.unit) == (whole.adjacency, whole.unit) and assumed
 
 
 def _sum(guarantee: Guarantee) -> tuple[type | None, float]:

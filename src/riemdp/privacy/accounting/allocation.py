@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .normal import ndtr
+from .normal import between, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -145,8 +145,8 @@ def _single(noise_multiplier: float, points: float) -> _Law:
     grid = _grid(noise_multiplier, 1, points)
     with np.errstate(divide="ignore"):
         edge = np.log(grid) / mu + mu / 2  # in standard deviations of y
-    mass = _between(edge)
-    moved = _between(edge - mu)  # E X over the bin
+    mass = between(edge[:-1], edge[1:])
+    moved = between(edge[:-1] - mu, edge[1:] - mu)  # E X over the bin
     upper = np.clip((moved - mass * grid[:-1]) / np.diff(grid), 0.0, mass)
     weight = np.zeros(grid.size)
     weight[:-1] += mass - upper
@@ -154,12 +154,6 @@ def _single(noise_multiplier: float, points: float) -> _Law:
     beyond, mean_beyond = float(ndtr(-edge[-1])), float(ndtr(mu - edge[-1]))
     weight[-1] += beyond
     return _Law(grid, weight, max(0.0, mean_beyond - beyond * float(grid[-1])), 0.0)
-
-
-def _between(edge: Floats) -> Floats:
-    lower, upper = edge[:-1], edge[1:]
-    flip = lower > 0
-    return ndtr(np.where(flip, -lower, upper)) - ndtr(np.where(flip, -upper, lower))
 
 
 def _sum(one: _Law, two: _Law, grid: Floats, steps: int) -> _Law:

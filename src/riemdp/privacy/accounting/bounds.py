@@ -173,14 +173,9 @@ def _closed_delta(parts: tuple[Event, ...], epsilon: float) -> float | None:
     if isinstance(part, GroupEvent) or part.count > 1:
         return None
     if isinstance(part, PureEvent):
-        return max(
-            0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
-        )
+        return _pure_delta(part.epsilon, epsilon)
     if isinstance(part, ApproximateEvent):
-        finite = max(
-            0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
-        )
-        return part.delta + (1 - part.delta) * finite
+        return part.delta + (1 - part.delta) * _pure_delta(part.epsilon, epsilon)
     if isinstance(part, SampledGaussianEvent):
         return part.rate * gaussian_delta(
             _unamplified(epsilon, part.rate), 1 / part.noise_multiplier
@@ -190,6 +185,11 @@ def _closed_delta(parts: tuple[Event, ...], epsilon: float) -> float | None:
     if isinstance(part, MixtureEvent):
         return part.rate * delta(part.local, epsilon)
     return None
+
+
+def _pure_delta(of: float, epsilon: float) -> float:
+    """delta(epsilon) of randomised response at the epsilon `of`."""
+    return max(0.0, -math.expm1(min(0.0, epsilon - of)) / (1 + math.exp(-of)))
 
 
 def _closed_epsilon(parts: tuple[Event, ...], delta: float) -> float | None:

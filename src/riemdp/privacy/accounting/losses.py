@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from .events import (
     PureEvent,
     SampledGaussianEvent,
 )
-from .normal import ndtr
+from .normal import between, ndtr
 
 Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
@@ -243,8 +242,8 @@ def _normal_lattice(
     if not positive:
         x[0] = np.inf if add else -np.inf
     lower, upper = (x[1:], x[:-1]) if add else (x[:-1], x[1:])
-    base = _normal_mass(lower, upper)  # N(0, 1)
-    moved = _normal_mass(lower - mu, upper - mu)  # N(mu, 1)
+    base = between(lower, upper)  # N(0, 1)
+    moved = between(lower - mu, upper - mu)  # N(mu, 1)
     a = edge[:-1]
     # p - q e^a, written so that the leading terms cancel on paper and not in floating point.
     if add:
@@ -315,9 +314,3 @@ def _points_on_lattice(loss: Floats, mass: Floats, infinite: float, step: float)
     weight: Floats = np.asarray(np.bincount(k - first, mass - upward, size), dtype=np.float64)
     weight += np.bincount(k - first + 1, upward, size)
     return Lattice(np.arange(first, first + size), weight, infinite)
-
-
-def _normal_mass(lower: Floats, upper: Floats) -> Any:
-    """Phi(upper) - Phi(lower) without cancellation in the right tail."""
-    flip = lower > 0
-    return ndtr(np.where(flip, -lower, upper)) - ndtr(np.where(flip, -upper, lower))

@@ -66,6 +66,12 @@ def ndtr(x: Any) -> Any:
     return special.ndtr(x)
 
 
+def between(lower: Floats, upper: Floats) -> Any:
+    """Phi(upper) - Phi(lower) of every pair, without cancellation in the right tail."""
+    flip = lower > 0
+    return ndtr(np.where(flip, -lower, upper)) - ndtr(np.where(flip, -upper, lower))
+
+
 def log_quantile(log_p: float) -> float:
     """The x with log Phi(x) = log_p, for log_p below 0."""
     from scipy import special
