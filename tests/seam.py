@@ -43,7 +43,7 @@ _PLACES = {
     "fits without a ledger": "estimators._shared._unrecorded",
     "allocated batches": "optimizers._batches.allocated_batches",
     "choice of a kernel": "optimizers._descent.choose_kernel",
-    "end of a block": "optimizers._recorder.Recorder.after",
+    "end of a block": "optimizers._driver.Recorder.after",
     "compiled steps": "optimizers._driver._Driver._compiled",
     "padded draws": "optimizers._driver._padded",
     "class of gradients": "optimizers._minimize.NoisyGradient",
@@ -56,11 +56,11 @@ _PLACES = {
     "key of a mask": "federated._secure_sum._key",
     "records of a chunk": "problems._problem._chunk",
     "trial of a loss": "problems._trial._finite",
-    "time of a step": "optimizers._recorder.StepTimer.timed",
+    "time of a step": "optimizers._driver.StepTimer.timed",
     "check of a start": "optimizers._minimize.check_initial",
     "gradients of rank one": "optimizers._kernels.RankOne.gradients",
     "spectrum of a moment": "optimizers._eigenvector.spectrum",
-    "guarantees under replacement": "optimizers._noisy_gradient.privacy.replace_one",
+    "guarantees under replacement": "optimizers._private_step.privacy.replace_one",
     "distances of people": "statistics._people._logs",
     "rule of the filter": "privacy._filter.admits",
     "record of a plan": "releases._plan._rows",
@@ -125,14 +125,15 @@ replicate = functools.partial(_minimize.replicate, ledger=Unbounded())
 # the noisy gradient of a step: what it is made from, classes to subclass, and steps by hand
 Gradients = _names(
     {
-        "optimizers._noisy_gradient": "NoisyGradient Batches PrivateDraws Query exact_sum scale_of"
-        " _guarantee",
+        "optimizers._private_step": "NoisyGradient Batches PrivateDraws Query exact_sum scale_of"
+        " _guarantee allocation",
+        "optimizers._records": "PrivateRecords",
+        "_programs": "traced",
         "optimizers._adaptive_clip": "AdaptingGradient AdaptiveClip ClipRange",
         "optimizers._account": "Account",
-        "optimizers._calibrated": "allocation",
         "optimizers._checks": "check_initial",
         "optimizers._kernels": "AffineInvariantMean Generic choose_kernel expm_symmetric"
-        " gradient_function _MANY _WORTH",
+        " gradient_function _WORTH",
         "optimizers._people": "People Grouped each_record",
         "optimizers._batches": "poisson_batches",
         "optimizers._clipped_sum": "clipped_sum sum_sensitivity",
@@ -140,6 +141,18 @@ Gradients = _names(
         "optimizers._steps": "Anchor Block Carry Row Span run_steps TRACES",
     }
 )
+
+
+def total_of_all(gradient: Any, kernel: Any, state: Any, data: Any, chunk: int, center: Any) -> Any:
+    """The clipped sum over all records, `chunk` at a time, about a center in coordinates."""
+    records, row = Gradients.PrivateRecords(data), Gradients.Row(None, None, None, 0)
+
+    def sums(part: Any, present: Any) -> Any:
+        return gradient.sum_of(kernel, state, part, present, center)
+
+    return records.total(row, chunk, sums)
+
+
 # keys of sites, and what they send of a sum
 Masks = _names(
     {

@@ -452,8 +452,20 @@ def unchecked_decompositions(sources: list[Source]) -> list[str]:
     ]
 
 
+def opened_records(sources: list[Source]) -> list[str]:
+    """Of the files of the optimisers one alone looks into `PrivateRecords`."""
+    return [
+        f"{source.path}:{node.lineno} opens records with {ast.unparse(node)}"
+        for source in sources
+        if source.package == "optimizers" and source.path != "optimizers/_records.py"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "held"
+    ]
+
+
 RULES = [
     accounting_outside_privacy,
+    opened_records,
     unchecked_decompositions,
     wrong_imports,
     noise_outside,
@@ -489,6 +501,7 @@ BROKEN = [
         "def f():\n    from ..privacy.accounting.gaussian import gaussian_mu",
     ),
     (accounting_outside_privacy, "report/_x.py", "import riemdp.privacy.accounting.bounds"),
+    (opened_records, "optimizers/_x.py", "def f(records):\n    return records.held[0]"),
     (wrong_imports, "manifolds/_x.py", "from ..privacy import Ball"),
     (wrong_imports, "manifolds/_x.py", "def f():\n    from .. import privacy"),
     (wrong_imports, "privacy/_x.py", "import riemdp.mechanisms._gaussian"),

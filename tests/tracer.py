@@ -4,7 +4,9 @@ A function is *inside* where it is given, holds or returns the records or an arr
 them, a `NoiseSource` or a `Permit`, or where it calls `charge`. An array is derived from the
 records where a function that was given some hands it on, unless it was seen before outside: so a
 mistake of this test names a file too many, not one too few. A `Release` and what is in it is
-public, as is what the functions of `public` return.
+public, as is what the functions of `public` return. `PrivateRecords` are closed but in the one file
+that may open them, which `opened_records` of tests/test_architecture.py holds; there, and in what
+is called from there, their arrays are records.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ import numpy as np
 import riemdp
 from riemdp import NoiseSource, Release
 from riemdp.privacy import charge
-from tests.seam import Accounts
+from tests.seam import Accounts, Gradients
 
 PACKAGE = Path(riemdp.__file__).parent
+OPENS = "optimizers/_records.py"
 DEPTH = 5  # how far into fields, lists and dictionaries it looks
 Reasons = dict[str, dict[str, set[str]]]
 
@@ -87,6 +90,12 @@ class Tracer:
         if frame.f_code is charge.__code__ and holder is not None:
             self._note(holder[0].f_code, "charge")
         given, inside = list(frame.f_locals.values()), False
+        if _place(frame.f_code) == OPENS:
+            for records in given:
+                if isinstance(records, Gradients.PrivateRecords):
+                    given.append(records.held)
+                    for array in arrays(records.held):
+                        self._known[id(array)] = (array, True)
         for thing in things(given):
             if isinstance(thing, NoiseSource):
                 self._note(frame.f_code, "noise")
@@ -131,7 +140,7 @@ def arrays(thing: Any) -> Iterator[Any]:
 
 
 def things(thing: Any, depth: int = DEPTH) -> Iterator[Any]:
-    """All arrays, sources of noise and permits in it; nothing of a `Release`."""
+    """All arrays, sources of noise and permits in it; nothing of a `Release` or what is closed."""
     if isinstance(thing, np.ndarray | jax.Array):
         if thing.ndim and thing.dtype != object:
             yield thing
@@ -141,7 +150,8 @@ def things(thing: Any, depth: int = DEPTH) -> Iterator[Any]:
     if isinstance(thing, NoiseSource | Accounts.Permit):
         yield thing
         return
-    if depth == 0 or isinstance(thing, Release | str | bytes | int | float | None):
+    closed = Release, Gradients.PrivateRecords, str, bytes, int, float, type(None)
+    if depth == 0 or isinstance(thing, closed):
         return
     for part in _parts(thing):
         yield from things(part, depth - 1)

@@ -59,7 +59,6 @@ PRELOADED = (
     "scipy.stats",
     "scipy.optimize",
     "jax.numpy",
-    "equinox",
     "jaxtyping",
     "sklearn.base",
     "cryptography.hazmat.primitives.ciphers",

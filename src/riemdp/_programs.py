@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, dataclass_transform
 
 from ._errors import check_float64
 from ._namespace import is_jax
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 
 
 def compiled(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -58,6 +60,23 @@ def _jax() -> Any:
 
 if "jax" in sys.modules:
     _jax()
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def traced(*static: str) -> Callable[[C], C]:
+    """For a class: a frozen dataclass whose fields are arguments of a compiled function.
+
+    Args:
+        static: Names of fields that are part of the program instead: hashable, no arrays.
+    """
+
+    def given(cls: C) -> C:
+        made = dataclasses.dataclass(frozen=True)(cls)
+        data = [f.name for f in dataclasses.fields(made) if f.name not in static]
+        _jax().tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+        return made
+
+    return given
 
 
 def double_precision() -> contextlib.AbstractContextManager[None]:

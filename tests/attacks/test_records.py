@@ -194,7 +194,7 @@ def test_fault_27_a_tiny_clip_norm_clips_or_is_refused(clip, far):
 def test_fault_27_a_clip_norm_that_falls_during_a_run_is_no_exception():
     """DP-RSVRG clips at a share of a distance that may be as small as it likes."""
 
-    gradient = Gradients.NoisyGradient(1.0, 1.0, 1.0, Gradients.Batches(4, 4, "full"))
+    gradient = Gradients.NoisyGradient(1.0, 1.0, Gradients.Batches(4, 4, "full"))
     norms = jax.numpy.array([0.0, 1e-160, 1.0, np.inf])
     assert np.array_equal(gradient.weights(norms, 1e-170), np.zeros(4))
     assert np.array_equal(gradient.weights(norms, 0.5), [1.0, 1.0, 0.5, 0.0])

@@ -77,7 +77,7 @@ def scores(optimizer, noise, kind=Gradients.NoisyGradient, attack=None, seed=1):
             repetitions=TRIALS,
             rng=seed + i,
             kind=kind,
-            **given,
+            **given,  # pyright: ignore[reportArgumentType]
         )
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim
@@ -98,12 +98,12 @@ def excess(a, b, claim, alpha=ALPHA):
     for left, right in ((a, b), (b, a), (-a, -b), (-b, -a)):
         levels = np.concatenate([np.linspace(0.01, 0.99, 99), [0.995, 0.999]])
         cuts = np.quantile(np.concatenate([left[:half], right[:half]]), levels)
-        gained = _gain(*_counts(left[:half], right[:half], cuts), half, bounds, alpha)
+        gained = _gain(*_counts(left[:half], right[:half], cuts), half, bounds, alpha)  # pyright: ignore[reportCallIssue]
         if gained.max() > best[0]:
             best = (gained.max(), (left, right, cuts[np.argmax(gained)]))
-    left, right, cut = best[1]
+    left, right, cut = best[1]  # pyright: ignore[reportGeneralTypeIssues]
     return float(
-        _gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0]
+        _gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0]  # pyright: ignore[reportCallIssue]
     )
 
 
@@ -121,6 +121,7 @@ def _gain(hits, alarms, n, bounds, alpha):
 
 # ------------------------------------------------------------------------------------------------
 # faults in a noisy gradient
+@Gradients.traced("batches")
 class LessNoise(Gradients.NoisyGradient):
     """A fifth of the noise is missing."""
 
@@ -128,6 +129,7 @@ class LessNoise(Gradients.NoisyGradient):
         return super().answer(kernel, state, total, 0.8 * normals, **more)
 
 
+@Gradients.traced("batches")
 class NoiseOfTheMeanOnTheSum(Gradients.NoisyGradient):
     """sum / b + sigma N is the same as sum + b sigma N: with sigma on the sum there is b times too
     little noise.

@@ -65,13 +65,13 @@ def test_one_record_moves_the_joint_sum_by_no_more_than_its_sensitivity(lattice)
     assert np.linalg.norm(near - far) <= full.sensitivity
 
 
+@Gradients.traced("batches")
 class CountForFree(Gradients.AdaptingGradient):
     """A planted fault: the count is answered beside the gradient and not paid for."""
 
-    @classmethod
-    def adapting(cls, adaptive, batches, noise_multiplier):
-        sigma = noise_multiplier * batches.clips / batches.size
-        return cls(1.0, sigma, noise_multiplier, batches, adaptive)
+    @property
+    def sensitivity(self):
+        return self.batches.clips / self.batches.size
 
 
 def joint_noise(cls, how, step, draws=3000):

@@ -180,7 +180,7 @@ def transcripts(plan, there, epochs, seed):
     n, t = plan.n, plan.gradient.batches.epoch
     data = np.zeros((n, 1))
     data[0] = 1e6 if there else 0.0
-    run = plan.bind(LINEAR, jnp.asarray(data), np.zeros(1))
+    run = plan.bind(LINEAR, Gradients.PrivateRecords(jnp.asarray(data)), np.zeros(1))
     draws = Gradients.PrivateDraws(
         noise_source(seed), Gradients.Account(), plan.guarantee(), 1, n, epochs
     )

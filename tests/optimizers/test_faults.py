@@ -45,7 +45,7 @@ def scores(optimizer, kind=Gradients.NoisyGradient, data=None, seed=1, sigma=SIG
             kind=kind,
         )
         out.append(np.asarray(values)[:, 0])
-    return out[0], out[1], claim
+    return out[0], out[1], claim  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 LINEAR = Problem(
@@ -98,13 +98,10 @@ def test_poisson_uses_the_expected_size_and_the_realised_one_is_caught():
     expected = RATE**2 * (SIGMA**2 + N * 0.25 * (CLIP / B) ** 2)
     assert abs(np.var(right) / expected - 1) < 6 * np.sqrt(2 / TRIALS)
 
+    @Gradients.traced("batches")
     class ByRealisedSize(Gradients.NoisyGradient):
-        def clipped_sum(self, kernel, state, contributions, present, **more):
-            total = super().clipped_sum(kernel, state, contributions, present, **more)
-            return total * B / jnp.maximum(1.0, jnp.sum(present))
-
-        def integer_sum(self, coordinates, present, **more):
-            total = super().integer_sum(coordinates, present, **more)
+        def sum_of(self, kernel, state, batch, present, center):
+            total = Gradients.NoisyGradient.sum_of(self, kernel, state, batch, present, center)
             return total * B / jnp.maximum(1.0, jnp.sum(present))
 
     wrong, _, _ = scores(kind, ByRealisedSize, data=(data, data))
@@ -148,12 +145,12 @@ def test_every_part_of_a_product_is_clipped():
     )
     assert float(right[1][0, 0]) == pytest.approx(1 / 3)
 
+    @Gradients.traced("batches")
     class FirstLeafOnly(Gradients.NoisyGradient):
-        def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
-            norms, parts = contributions
-            weights = self.weights(norms, self.clip) * present
-            first = kernel.combine(state, parts, weights)
-            return (first[0], jnp.sum(parts[1], axis=0))
+        def sum_of(self, kernel, state, batch, present, center):
+            y = kernel.coordinates(state, batch)
+            weights = self.weights(jnp.abs(y[:, 0]), self.clip) * present
+            return jnp.sum(weights[:, None] * y, axis=0)
 
     wrong, _ = replicate(
         problems.frechet_mean(m),
@@ -217,7 +214,8 @@ def inner_contribution(c_bound, record, anchored=True):
         variant="anchored" if anchored else "as-published",
     )
     plan = plan_optimizer(quartic, 1, optimizer, None, noise_std=0.0)
-    run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
+    data = Gradients.PrivateRecords(jnp.asarray(record)[None])
+    run = plan.bind(quartic, data, jnp.zeros(2))
     anchor = Gradients.Anchor(jnp.zeros(2), jnp.zeros(2))
     row = Gradients.Row(jnp.zeros(2), None, None, 1)
     out = run.work.step.direction(jnp.array([1.0, 0.0]), anchor, run.work.data, row)
@@ -248,7 +246,7 @@ def test_variance_reduced_accounting_counts_every_query(variant):
     )
     assert 0.98 <= settings.guarantee(split.z1, split.z2).epsilon(1e-5) <= 1.0
     if variant == "anchored":
-        assert split.sigma_full >= split.z1 * 2 / 50
-        assert split.scale >= split.z2 * 2 / 2
+        assert plan.sigma >= split.z1 * 2 / 50
+        assert plan.details["inner_noise"] >= split.z2 * 2 / 2
     else:  # sigma^2 splits into what the two queries need
-        assert split.scale**2 >= (split.z1 * 2 / 50) ** 2 + (split.z2 * 4 / 2) ** 2
+        assert plan.sigma**2 >= (split.z1 * 2 / 50) ** 2 + (split.z2 * 4 / 2) ** 2

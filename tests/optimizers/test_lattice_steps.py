@@ -16,7 +16,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, noise_source, private_minimize, problems
 from riemdp.optimizers import plan_optimizer
-from tests.seam import Gradients, replicate
+from tests.seam import Gradients, replicate, total_of_all
 from tests.statistical import ALPHA, gaussian_p_value
 
 FULL = Gradients.Batches(4, 4, "full")
@@ -24,14 +24,15 @@ LINE = riemdp.Euclidean(1)
 
 
 def query(multiplier=1.0, clip=1.0, batches=FULL, kind=Gradients.NoisyGradient):
-    return Gradients.NoisyGradient.calibrated(clip, batches, multiplier).on_lattice().as_kind(kind)
+    return Gradients.NoisyGradient(clip, multiplier, batches).on_lattice().as_kind(kind)
 
 
 # ------------------------------------------------------------------------------ planted faults
+@Gradients.traced("batches")
 class Nearest(Gradients.NoisyGradient):
     """Coordinates are rounded to the nearest whole numbers, so that they may grow."""
 
-    def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
+    def integer_sum(self, coordinates, present, *, unit=1.0):
         grid = self.sigma * self.batches.divisor / self.scale
         lengths = jnp.sqrt(jnp.sum(coordinates**2, axis=1))
         weights = (self.weights(lengths, self.clip * (1.0 - 1e-12)) * present)[:, None]
@@ -39,20 +40,23 @@ class Nearest(Gradients.NoisyGradient):
         return Gradients.exact_sum(whole)
 
 
+@Gradients.traced("batches")
 class GridOfTheData(Gradients.NoisyGradient):
     """The grid follows from the longest gradient."""
 
-    def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
+    def integer_sum(self, coordinates, present, *, unit=1.0):
         longest = jnp.nanmax(jnp.where(jnp.isfinite(coordinates), jnp.abs(coordinates), 0.0))
-        sigma = self.sigma * jnp.minimum(1.0, longest / self.clip)
-        return super().integer_sum(coordinates, present, clip=clip, sigma=sigma)
+        unit = jnp.minimum(1.0, longest / self.clip)
+        return Gradients.NoisyGradient.integer_sum(self, coordinates, present, unit=unit)
 
 
+@Gradients.traced("batches")
 class NoClip(Gradients.NoisyGradient):
     def weights(self, norms, clip):
         return jnp.ones_like(norms)
 
 
+@Gradients.traced("batches")
 class LessNoise(Gradients.NoisyGradient):
     """A hundredth of the noise is missing."""
 
@@ -113,11 +117,23 @@ def test_the_scale_is_a_power_of_two_that_holds_a_clip_norm():
 
 def test_a_noise_multiplier_from_sigma_is_paid_for():
     """A given sigma: s grid / b is sigma, and a record is within the multiplier that is stated."""
-    made = Gradients.NoisyGradient.calibrated(
-        0.3, Gradients.Batches(7, 7, "full"), 0.0, noise_std=0.123
-    ).on_lattice()
+    batches = Gradients.Batches(7, 7, "full")
+    made = Gradients.NoisyGradient.of_sigma(0.3, batches, 0.123).on_lattice()
     assert longest_of(made, np.eye(1, 5)) <= 1
     assert made.scale is not None
+
+
+def test_the_noise_is_never_less_than_is_paid_for():
+    """In exact arithmetic sigma is at least z times the sensitivity, whatever products round."""
+    rng = np.random.default_rng(3)
+    clips, multipliers = 10 ** rng.uniform(-9, 9, 200), rng.uniform(0.1, 9, 200)
+    for clip, z, b in zip(clips, multipliers, range(3, 203), strict=True):
+        batches = Gradients.Batches(7 * b, b, "without-replacement")
+        given = Gradients.NoisyGradient(clip, z, batches)
+        for made in (given, Gradients.NoisyGradient.of_sigma(clip, batches, given.sigma)):
+            least = Fraction(made.noise_multiplier) * 2 * Fraction(clip) / b
+            assert Fraction(made.sigma) >= least
+            assert made.sigma == pytest.approx(float(least), rel=1e-11)
 
 
 def longest_of(gradient, rows):
@@ -188,10 +204,10 @@ def test_neighbours_differ_by_two_clip_norms_in_whole_numbers(name):
     @jax.jit
     def whole(records):
         state = kernel.start(jnp.asarray(point))
-        y = kernel.coordinates(state, records, kernel.public_gradient(state, records[:1]))
-        each = jax.vmap(lambda y: gradient.integer_sum(y[None], jnp.ones(1)))(y)
         center = kernel.public_gradient(state, records[:1])
-        return each, gradient.sum_of_all(kernel, state, records, 5, center)
+        y = kernel.coordinates(state, records) - center
+        each = jax.vmap(lambda y: gradient.integer_sum(y[None], jnp.ones(1)))(y)
+        return each, total_of_all(gradient, kernel, state, records, 5, center)
 
     each, total = (np.asarray(x) for x in whole(rows))
     assert np.array_equal(each.sum(axis=0), total)
@@ -218,7 +234,7 @@ def test_one_person_is_no_longer_than_one_record():
         people = Gradients.People(jnp.asarray(records), len(records), labels, 16).drawn(
             noise_source(1)
         )
-        return np.asarray(gradient.sum_of_all(kernel, jnp.zeros(2), people, 2, None))
+        return np.asarray(total_of_all(gradient, kernel, jnp.zeros(2), people, 2, None))
 
     many = total([0, *[1] * 8], X)
     few = total([0, 1], [[0.0, 0.0], [1e6, 3.0]])
@@ -369,8 +385,8 @@ def test_what_is_called_lattice_and_what_is_not():
 
 @pytest.mark.parametrize("k", [1, 2, 11, 12, 13])
 def test_gradients_of_many_spd_matrices_are_those_of_few(k):
-    """Both sides of the sizes from which on arrays are arranged for LAPACK, about a center as well,
-    and at two states at once. A record that is not finite stays alone.
+    """Both sides of the sizes from which on arrays are arranged for LAPACK, and at two states
+    at once. A record that is not finite stays alone.
     """
     spd, n, lost = riemdp.SPDAffineInvariant(k), Gradients.WORTH, 17
     kernel = Gradients.AffineInvariantMean(spd)
@@ -379,11 +395,10 @@ def test_gradients_of_many_spd_matrices_are_those_of_few(k):
     state = kernel.start(spd.random_point(jax.random.key(50 + k)))
     kept = np.flatnonzero(np.arange(n - 1) != lost)
     coordinates = jax.jit(kernel.coordinates)
-    for center in (None, 0.1 * jnp.eye(k)):
-        many, few = (np.asarray(coordinates(state, some, center)) for some in (x, x[:-1]))
-        assert np.isnan(many[lost]).all()
-        atol = 1e-12 * np.abs(few[kept]).max()
-        np.testing.assert_allclose(many[kept], few[kept], rtol=0.0, atol=atol)
+    many, few = (np.asarray(coordinates(state, some)) for some in (x, x[:-1]))
+    assert np.isnan(many[lost]).all()
+    atol = 1e-12 * np.abs(few[kept]).max()
+    np.testing.assert_allclose(many[kept], few[kept], rtol=0.0, atol=atol)
     values, vectors = np.linalg.eigh(state @ x[kept] @ state.T)
     logs = (vectors * (-2.0 * np.log(values))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     plain = np.asarray(spd.to_coordinates(np.eye(k), logs))
@@ -392,6 +407,3 @@ def test_gradients_of_many_spd_matrices_are_those_of_few(k):
     np.testing.assert_allclose(both[0][kept], plain, rtol=0.0, atol=1e-11)
     moved = spd.to_coordinates(np.eye(k), -4.0 * np.log(2.0) * np.eye(k))
     np.testing.assert_allclose(both[1][kept], plain + moved, rtol=0.0, atol=1e-11)
-    norms, _ = jax.jit(kernel.gradients)(state, x)
-    assert np.isnan(norms[lost])
-    np.testing.assert_allclose(norms[kept], np.linalg.norm(plain, axis=1), rtol=1e-11)

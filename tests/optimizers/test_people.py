@@ -20,7 +20,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.optimizers import plan_optimizer
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
-from tests.seam import Gradients
+from tests.seam import Gradients, total_of_all
 
 BUDGET = Budget(20.0, 1e-6)
 LINE, SPD, SPHERE = riemdp.Euclidean(1), riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)
@@ -59,17 +59,17 @@ def grouped(X, groups, places=16, seed=1):
 def change(problem, point):
     """Of the clipped sum over all people, from one data set to another: its length."""
     kernel = Gradients.choose_kernel(problem, False)
-    gradient = Gradients.NoisyGradient(C, 0.0, 0.0, Gradients.Batches(5, 5, "full"))
+    gradient = Gradients.NoisyGradient(C, 0.0, Gradients.Batches(5, 5, "full"))
 
     def total(state, data):
         data = Gradients.each_record(kernel.prepare, data)
-        return gradient.sum_of_all(kernel, state, data, 5, None)
+        return total_of_all(gradient, kernel, state, data, 5, None)
 
     @jax.jit
     def length(one, other):
         state = kernel.start(jnp.asarray(point))
         apart = jax.tree.map(jnp.subtract, total(state, one), total(state, other))
-        tangent = kernel.to_tangent(state, kernel.project(state, apart))
+        tangent = kernel.to_tangent(state, kernel.from_coordinates(state, apart))
         return problem.manifold._norm(jnp.asarray(point), tangent)
 
     return lambda one, other: float(length(one, other))

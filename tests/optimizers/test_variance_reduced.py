@@ -107,7 +107,8 @@ def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre
     plan = plan_optimizer(quartic, 1, optimizer, None, noise_std=0.0)
 
     def contribution(record):
-        run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
+        data = Gradients.PrivateRecords(jnp.asarray(record)[None])
+        run = plan.bind(quartic, data, jnp.zeros(2))
         anchor, row = (
             Gradients.Anchor(jnp.zeros(2), jnp.zeros(2)),
             Gradients.Row(jnp.zeros(2), None, None, 1),
@@ -154,10 +155,10 @@ def test_noise_between_anchors_follows_the_width():
     problem = problems.frechet_mean(FLAT)
     optimizer = DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=1.5)  # L = 2
     plan = plan_optimizer(problem, 9, optimizer, None, noise_std=1.0)
-    plan = replace(plan, split=replace(plan.split, scale=0.5))
+    plan = replace(plan, split=replace(plan.split, z2=0.75))
     z = np.rint(RNG.normal(size=(6000, 2, 6)) * plan.gradients[1].scale).astype(int)
     full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
-    work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
+    work = plan.bind(problem, Gradients.PrivateRecords(jnp.zeros((9, 6))), jnp.zeros(6)).work
 
     def run(normals):
         block = Gradients.Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
@@ -202,4 +203,4 @@ def test_a_lower_bound_above_the_upper_one_is_refused(given):
             Budget(1.0, 1e-5),
         )
     with pytest.raises(InvalidArgument, match="convexity"):
-        Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))
+        Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))  # pyright: ignore[reportArgumentType]

@@ -1,28 +1,36 @@
 """Gradients with a clip norm that nobody has to know: `clip_norm="adaptive"`.
 
-The Gaussian query of `_noisy_gradient` also counts. A record contributes one vector,
+The Gaussian query of `_private_step` also counts. A record contributes one vector,
 
     (clip_C(g_i) / C, w (1[|g_i| <= C] - 1/2)),    of norm at most sqrt(1 + w^2 / 4),
 
 and the sum of all has sensitivity 2 sqrt(1 + w^2 / 4) (Poisson: half of it). The noise of both
 parts is the noise multiplier times that, so an answer is one Gaussian mechanism as before, also on
-batches. C follows from earlier answers. The first answers only count: (0, 1[|g_i| <= C] - 1/2).
+batches. C, the `unit` of the query, follows from earlier answers. The first answers only count:
+(0, 1[|g_i| <= C] - 1/2).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._errors import InvalidArgument
-from ._kernels import AbstractKernel, Batch, Frame, State
-from ._noisy_gradient import Batches, NoisyGradient, exact_sum
-from ._people import unfolded
+from .._programs import traced
+from ..privacy import Budget
+from ._kernels import AbstractKernel, Batch, Frame, State, lengths
+from ._private_step import Batches, NoisyGradient, exact_sum
+from ._steps import Carry, Row
 
+ADAPTIVE = "adaptive"  # a clip norm that is found on the way
+SEARCHES = 7  # noisy counts for a first clip norm
+_REACH = 64.0 * math.log(2.0)  # it is searched between 2^-64 and 2^64, to a factor sqrt 2
+_LIGHTEST = 0.5  # weight of the count: 3 % more noise, and a quantile nearer to 1 can be followed
+_PRECISE, _COARSE = 0.1, 0.25  # standard deviation of a share: aimed at, and the largest accepted
 _RISE = 0.25  # of the pace at which log C falls, while the iterate travels
 
 
@@ -38,7 +46,8 @@ class ClipRange(NamedTuple):
         return jnp.exp(0.5 * (self.low + self.high))
 
 
-class AdaptiveClip(eqx.Module):
+@traced()
+class AdaptiveClip:
     """How a clip norm is found: public numbers.
 
     The first `searches` answers halve the range of log C, by whether half of the gradients are
@@ -80,6 +89,7 @@ class AdaptiveClip(eqx.Module):
         return ClipRange(jnp.where(searches, low, moved), jnp.where(searches, high, moved))
 
 
+@traced("batches")
 class AdaptingGradient(NoisyGradient):
     """A `NoisyGradient` whose clip norm is found on the way. See the head of this file.
 
@@ -94,10 +104,7 @@ class AdaptingGradient(NoisyGradient):
         cls, adaptive: AdaptiveClip, batches: Batches, noise_multiplier: float
     ) -> AdaptingGradient:
         """With a clip norm that is found on the way."""
-        sensitivity = batches.clips * adaptive.norm / batches.divisor
-        # a hair more: the parts of the noise are made from it by products and quotients
-        sigma = (1.0 + 1e-12) * noise_multiplier * sensitivity
-        return cls(1.0, sigma, noise_multiplier, batches, adaptive=adaptive)
+        return cls(1.0, noise_multiplier, batches, adaptive=adaptive)
 
     def as_kind(self, kind: type[NoisyGradient]) -> NoisyGradient:
         """The same numbers in another class of this kind."""
@@ -107,7 +114,7 @@ class AdaptingGradient(NoisyGradient):
             raise InvalidArgument(
                 f"argument `clip_norm`: {kind.__name__} has no clip norm that is found on the way"
             )
-        numbers = self.clip, self.sigma, self.noise_multiplier, self.batches
+        numbers = self.clip, self.noise_multiplier, self.batches
         return kind(*numbers, scale=self.scale, adaptive=self.adaptive)
 
     @property
@@ -142,21 +149,19 @@ class AdaptingGradient(NoisyGradient):
         the lattice both in steps of their grids. A gradient that is not finite counts as 0 in the
         first and as short in the second.
         """
-        batch, present = unfolded(batch, present)
-        if self.scale is not None:
-            y = kernel.coordinates(state, batch, None)
-            lengths = jnp.sqrt(jnp.sum(y**2, axis=1))
-            grid = self.deviation(step) * self.batches.divisor / self.scale
-            half = jnp.trunc(0.5 * (1.0 - 1e-12) / grid * present)
-            signs = jnp.where((lengths <= clip) | ~jnp.isfinite(lengths), half, -half)
-            return self.integer_sum(y, present, clip=clip, sigma=self.sigma * clip), exact_sum(
-                signs
+        if self.scale is None and not kernel.has_quick_coordinates:
+            total, norms = kernel.weighted_sum(
+                state, batch, lambda norms: self.weights(norms, clip) * present
             )
-        contributions = kernel.gradients(state, batch, None)
-        norms = contributions[0]
+        else:
+            y = kernel.coordinates(state, batch)
+            total, norms = self.total_of(y, present, unit=clip), lengths(y)
         within = (norms <= clip) | ~jnp.isfinite(norms)
-        counted = jnp.sum(jnp.where(within, 0.5, -0.5) * present)
-        return self.clipped_sum(kernel, state, contributions, present, clip=clip), counted
+        if self.scale is None:
+            return total, jnp.sum(jnp.where(within, 0.5, -0.5) * present)
+        grid = self.deviation(step) * self.batches.divisor / self.scale
+        half = jnp.trunc(0.5 * (1.0 - 1e-12) / grid * present)
+        return total, exact_sum(jnp.where(within, half, -half))
 
     def adapted_answer(
         self,
@@ -174,7 +179,7 @@ class AdaptingGradient(NoisyGradient):
         adaptive = self.adaptive
         searches = step < adaptive.searches
         frame, counted = total
-        mean = self.answer(kernel, state, frame, normals[:-1], sigma=self.sigma * found.clip)
+        mean = self.answer(kernel, state, frame, normals[:-1], unit=found.clip)
         mean = jax.tree.map(lambda g: jnp.where(searches, 0.0, g), mean)
         deviation = self.deviation(step)
         if self.scale is None:
@@ -182,3 +187,45 @@ class AdaptingGradient(NoisyGradient):
         else:
             share = 0.5 + (counted + normals[-1]) * (deviation / self.scale)
         return mean, adaptive.following(found, share, step)
+
+    # ------------------------------------------------------------------ as a step asks for it
+    def asked(
+        self, kernel: AbstractKernel, carry: Carry, batch: Batch, present: Array, about: Any, t: Any
+    ) -> tuple[Array, Array]:
+        return self.joint_sum_of(kernel, carry.state, batch, present, carry.clip.clip, t)
+
+    def answered(
+        self, kernel: AbstractKernel, carry: Carry, total: Any, about: Any, row: Row
+    ) -> tuple[Frame, Any]:
+        return self.adapted_answer(kernel, carry.state, total, row.normals, carry.clip, row.step)
+
+
+# ------------------------------------------------------------------ before a run
+def adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> AdaptingGradient:
+    """The query of a run whose clip norm is found on the way; `steps` after the search."""
+    if budget is None:
+        raise InvalidArgument(
+            f"argument `noise_std` does not go with clip_norm={ADAPTIVE!r}: sigma follows the clip"
+            " norm. Give a budget"
+        )
+    z = batches.multiplier(budget, steps + SEARCHES)
+    alone = 0.5 * z * batches.clips / batches.divisor  # standard deviation of a share in the search
+    if alone > _COARSE:
+        raise InvalidArgument(
+            f"argument `clip_norm` = {ADAPTIVE!r}: {batches.size} records in a step are too few to"
+            f" find a clip norm with this budget and {steps} steps; about"
+            f" {math.ceil(batches.size * alone / _COARSE)} are needed. Give a number, fewer steps,"
+            " a larger budget, or more records. Nothing was spent"
+        )
+    # sd of a share that is released with a gradient: 2 alone sqrt(1 + w^2 / 4) / w
+    weight = min(1.0, max(_LIGHTEST, 2.0 * alone / _PRECISE))
+    norm = math.hypot(1.0, weight / 2.0)
+    # Records beyond C cost at most a bias of their share for each unit of C, and C costs noise in
+    # what the second half of the steps average.
+    noise = 2.0 * alone * norm * math.sqrt(dim / max(1.0, steps / 2.0))
+    deviation = 2.0 * alone * norm / weight
+    last = max(0.5, 1.0 - max(noise, 0.5 * deviation))
+    # Fast enough to fall to a fifth in a step, slow enough that noise moves it little.
+    pace = min(3.0, 0.25 / deviation), min(1.0, 0.1 / deviation)
+    adaptive = AdaptiveClip(SEARCHES, _REACH, weight, steps / 2.0, last, pace)
+    return AdaptingGradient.adapting(adaptive, batches, z)

@@ -14,10 +14,9 @@ import numpy as np
 from .._errors import InvalidArgument
 from .._programs import in_double_precision
 from ..domains._door import admit_point, admit_stack, admit_stack_in_parts
-from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
-from ..problems._problem import Batch, Problem, check_gradient_shape, check_loss_shape
-from ._streamed import objective
+from ..problems._problem import Problem, check_gradient_shape, check_loss_shape
+from ._records import PrivateRecords
 
 
 def check_initial(problem: Problem, initial: Point) -> Point:
@@ -92,31 +91,23 @@ def _admitted(x: Any, shape: tuple[int, ...] | None = None) -> Any:
 
 
 @in_double_precision
-def check_objective(problem: Problem, point: Point, records: Batch) -> None:
+def check_objective(problem: Problem, point: Point, records: PrivateRecords) -> None:
     """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
     naming.
     """
-    if math.isnan(objective(problem, point, records)):
+    if math.isnan(records.objective(problem, point)):
         raise InvalidArgument(
             "argument `loss` is NaN at the initial point for some record; the run was not started"
         )
 
 
 @in_double_precision
-def check_problem(problem: Problem, point: Point, records: Batch) -> None:
-    """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record. By shapes
-    only; no record is read.
+def check_problem(problem: Problem, point: Point, form: Any) -> None:
+    """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record of this form.
+    By shapes only; no record is read.
 
     A run whose functions do not work must fail here: once the first block of noise is charged and
     drawn, it stays charged.
     """
-    one = form_of_record(records)
-    check_loss_shape(problem, point, one)
-    check_gradient_shape(problem, point, one)
-
-
-def form_of_record(records: Batch) -> Any:
-    """The shape of one record of the data, without its values."""
-    if isinstance(records, Stream):
-        return records.form
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records)
+    check_loss_shape(problem, point, form)
+    check_gradient_shape(problem, point, form)

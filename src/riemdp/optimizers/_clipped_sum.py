@@ -24,7 +24,8 @@ from ..domains._stream import pairwise_sum
 from ..manifolds._base import AbstractManifold, Point
 from ..problems._problem import Batch, Problem
 from ._kernels import gradient_function
-from ._people import Grouped, each_record, unfolded
+from ._people import Grouped, each_record
+from ._records import unfolded
 
 MOST_ROUNDING = 1e-5  # of a sum of clipped gradients, as a part of the clip norm
 _SMALLEST_BLOCK = 64

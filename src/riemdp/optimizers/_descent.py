@@ -1,6 +1,6 @@
 """DP-RGD and DP-RSGD: noisy gradient descent on all records, or on random batches.
 
-Their privacy is that of the one `NoisyGradient` that every step queries: see `_noisy_gradient`.
+Their privacy is that of the one `NoisyGradient` that every step queries: see `_private_step`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
-from ..problems._problem import Batch, Problem
+from ..problems._problem import Problem
 from ..statistics._sensitivity import mean_gradient_sensitivity
-from ._adaptive_clip import AdaptingGradient
-from ._calibrated import SEARCHES, adapting, allocation, calibrated
+from ._adaptive_clip import ADAPTIVE, SEARCHES, AdaptingGradient, adapting
 from ._driver import Run, Schedule
-from ._gradient_step import GradientStep, chunk_of, inside_ball, prepared_for
 from ._kernels import AbstractKernel, choose_kernel
-from ._noisy_gradient import Batches, NoisyGradient
 from ._plan import (
-    ADAPTIVE,
     MOST_STEPS,
     AbstractOptimizer,
     AbstractPlan,
@@ -37,6 +33,8 @@ from ._plan import (
     rate_array,
     resolve_clip,
 )
+from ._private_step import Batches, GradientStep, NoisyGradient, allocation
+from ._records import PrivateRecords
 from ._steps import Confinement, Work
 
 SENSITIVITIES = ("clip", "domain")
@@ -344,7 +342,7 @@ class Plan(AbstractPlan):
     @property
     def clip(self) -> float:
         """The clip norm; inf where nothing is clipped."""
-        return self.gradient.clip
+        return math.inf if self.gradient.clip is None else self.gradient.clip
 
     @property
     def adapts(self) -> bool:
@@ -393,7 +391,7 @@ class Plan(AbstractPlan):
     def bind(
         self,
         problem: Problem,
-        records: Batch,
+        records: PrivateRecords,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,
@@ -407,13 +405,13 @@ class Plan(AbstractPlan):
         if centered:
             assert problem.ball is not None
             domain = problem.ball.on(m)
-            records, point = inside_ball(domain, records), domain.clamp_point(point)
+            records, point = records.inside(domain), domain.clamp_point(point)
             ball = Confinement(domain.center, domain.radius)
             if math.isfinite(self.clip):
                 center = jax.tree.map(lambda x: x[None], domain.center)
         gradient = self.gradient.as_kind(kind)
-        step = GradientStep(kernel, gradient, chunk_of(records, repetitions), center)
-        data = prepared_for(kernel, records)
+        step = GradientStep(kernel, gradient, records.chunk(repetitions), center)
+        data = records.prepared(kernel)
         return Run(
             name=self.method,
             point=point,
@@ -499,13 +497,14 @@ def _plan(
         if kernel.has_quick_coordinates:
             gradient = gradient.on_lattice()
         return Plan(optimizer, gradient, rates, momentum, dim, 1.0, kernel)
-    clip = math.inf
-    if private:
+    if not private:
+        gradient, clip = NoisyGradient(None, 0.0, batches), math.inf
+    else:
         clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
-    multiplier = 0.0
-    if budget is not None:
-        multiplier = calibrated(batches, budget.epsilon, budget.delta, steps)
-    gradient = NoisyGradient.calibrated(clip, batches, multiplier, noise_std)
+        if budget is not None:
+            gradient = NoisyGradient(clip, batches.multiplier(budget, steps), batches)
+        else:
+            gradient = NoisyGradient.of_sigma(clip, batches, noise_std or 0.0)
     if kernel.has_quick_coordinates:
         gradient = gradient.on_lattice()
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip

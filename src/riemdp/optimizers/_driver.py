@@ -7,6 +7,7 @@ this file knows none of them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,21 +22,23 @@ from numpy.typing import NDArray
 from .._errors import BudgetExceeded, interrupts
 from .._parallel import in_turn
 from .._programs import in_double_precision
-from ..domains._stream import Stream
 from ..manifolds import Product
 from ..manifolds._base import Point
 from ..privacy import Guarantee
+from ..problems._problem import Problem
 from ..randomness import NoiseSource
 from . import _steps
 from ._account import Account
 from ._adaptive_clip import ClipRange
-from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
-from ._recorder import Recorder, StepTimer
+from ._private_step import NoisyGradient, PrivateDraws, Query, guarantee_of
+from ._records import PrivateRecords
+from ._result import History, HistoryRow
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
 from ._streamed import check_streamed, full_query_streamed, run_streamed, steps_at_once
 
 ENTRIES = 1 << 20  # numbers of one block of randomness
 REPEATED_ENTRIES = 1 << 22  # the same, over all repetitions
+_SECONDS = 0.5  # of one compiled call, at most
 
 
 class Segment(NamedTuple):
@@ -87,7 +90,7 @@ class FullQuery(NamedTuple):
     """The query at an anchor: its step, and the records as its kernel takes them."""
 
     step: AbstractStep
-    data: Any
+    data: PrivateRecords
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +377,7 @@ class _Driver:
         work, averaged = self.run.work, float(self.progress.averaged)
         if not self.repeated:
             span = Span(row, end, segment.offset, averaged)
-            steps = run_streamed if isinstance(work.data, Stream) else _steps.run_steps
+            steps = run_streamed if work.data.come_in_parts else _steps.run_steps
             return steps(work, self.carry, self.anchor, block, span)
         ends: Any = end
         if self.run.output == "uniform" and segment.restart == self.run.schedule.restarts - 1:
@@ -389,7 +392,7 @@ class _Driver:
             return
         point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
         answer = _steps.full_query_repetitions if self.repeated else _steps.full_query
-        if isinstance(query.data, Stream):
+        if query.data.come_in_parts:
             answer = full_query_streamed
         self.anchor = Anchor(point, answer(query.step, query.data, point, normals))
         self.progress.calls += self.run.gradient_calls[1]
@@ -420,6 +423,79 @@ class _Driver:
             self.source.reproducible,
             None if self.carry.clip is None else self.carry.clip.clip,
         )
+
+
+# --------------------------------- what a run shows while it goes on; none of it decides a result
+class StepTimer:
+    """Chooses how many steps to run per compiled call, aiming at 0.5 s, so that the host can look
+    up in between (progress, Ctrl-C). Results do not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self.rate = 0.0
+
+    def steps(self, left: int) -> int:
+        """At most `left` steps for the next call."""
+        return min(left, 16) if self.rate == 0.0 else max(1, int(self.rate * _SECONDS))
+
+    def timed(self, steps: int, call: Callable[[], Any], meanwhile: Callable[[], Any]) -> Any:
+        """Start `call`, which takes this many steps, do `meanwhile`, wait; returns both results."""
+        begin = time.perf_counter()
+        out = call()
+        extra = meanwhile()
+        jax.block_until_ready(out)
+        self.rate = max(steps / max(time.perf_counter() - begin, 1e-6), self.rate)
+        return out, extra
+
+
+class Recorder:
+    """History and progress bar of one run. The history is not private.
+
+    Args:
+        problem: Whose objective is recorded.
+        records: The private records.
+        every: Record each so many steps; 0 records nothing.
+        progress: Show a bar on the terminal.
+    """
+
+    def __init__(self, problem: Problem, records: PrivateRecords, every: int, progress: bool):
+        self.problem, self.records, self.every = problem, records, every
+        self.rows: list[HistoryRow] = []
+        self.bar: Any = None
+        self.progress = bool(progress)
+
+    def begin(self, name: str, total: int) -> None:
+        """Open the bar."""
+        if self.progress:
+            from rich.progress import Progress
+
+            self.bar = Progress(transient=True)
+            self.bar.start()
+            self.task = self.bar.add_task(name, total=total)
+
+    def limit(self, taken: int, row: int, end: int) -> int:
+        """The row to stop before, so that no step to be recorded is run past."""
+        if not self.every:
+            return end
+        return min(end, row + self.every - taken % self.every)
+
+    def after(self, taken: int, calls: int, point: Callable[[], Point]) -> None:
+        """Some steps were taken: `taken` in all, with `calls` gradients."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=taken)
+        if self.every and taken % self.every == 0:
+            w = point()
+            self.rows.append(HistoryRow(taken, calls, self.records.objective(self.problem, w), w))
+
+    def end(self) -> None:
+        """Close the bar."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+    def history(self) -> History:
+        """What was recorded."""
+        return History(self.rows)
 
 
 def _nothing() -> None:

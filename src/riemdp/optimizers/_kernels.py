@@ -1,19 +1,18 @@
 """How one step is computed: a generic kernel for every manifold, and faster ones that keep a
 cheaper state.
 
-Kernels are static, hashable modules: they are part of the compiled program. They know nothing of
-clipping, sensitivities or budgets; those are in `_noisy_gradient`.
+Kernels are frozen dataclasses without arrays: they are part of the compiled program. They know
+nothing of clipping, sensitivities or budgets; those are in `_private_step`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,29 +34,24 @@ from ..problems._problem import AutomaticGradient, Batch, Problem
 
 State: TypeAlias = PyTree[Array]  # the point in whatever form makes steps cheap
 Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
-Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
+Parts: TypeAlias = PyTree[Array]  # per-record tangent vectors
 
 _FEW = 12  # products of many matrices up to this size are quicker written out
 _WORTH = 4096  # records from which on the layout of their arrays decides how long a step takes
-_MANY = 256  # from so many records on, products of each are quicker than one of tall matrices
 
 
-class AbstractKernel(eqx.Module):
+class AbstractKernel(ABC):
     """How the steps of one problem are computed.
 
     A kernel has a *state* (the point in some form) and a *frame* form of tangent vectors at it.
     """
 
-    if not TYPE_CHECKING:
-        # Plain bound methods, as of a manifold: a kernel has no arrays in its fields.
-        __getattribute__ = object.__getattribute__
-
-    manifold: eqx.AbstractVar[AbstractManifold]
+    manifold: AbstractManifold
     takes_data_as_they_are: ClassVar[bool] = True
     has_quick_coordinates: ClassVar[bool] = True  # a step on a grid costs about what others do
 
     def prepare(self, data: Batch) -> Batch:
-        """The records in the form that `gradients` takes, made once before the run."""
+        """The records in the form that `coordinates` takes, made once before the run."""
         return data
 
     @abstractmethod
@@ -68,39 +62,32 @@ class AbstractKernel(eqx.Module):
     def point(self, state: State) -> Point:
         """The point of a state."""
 
-    @abstractmethod
-    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
-        """Per-record Riemannian gradients: the norms of (gradient - center), never below the truth
-        by more than rounding and NaN where the gradient is not finite; and what `combine` needs.
-        """
-
-    @abstractmethod
-    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
-        """sum_i weights_i (gradient_i - center); a record of weight 0 may hold NaN."""
-
     @property
     def coordinate_count(self) -> int:
         """How many coordinates a vector has."""
         return self.manifold.dim
 
     @abstractmethod
-    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
-        """The same gradients less the center, (n, coordinate_count), in coordinates that are
+    def coordinates(self, state: State, batch: Batch) -> Array:
+        """Per-record Riemannian gradients, (n, coordinate_count), in coordinates that are
         orthonormal up to rounding and depend on the state alone; not all finite where a gradient is
         not. A record's row depends on no other record.
         """
 
+    def weighted_sum(
+        self, state: State, batch: Batch, weigh: Callable[[Array], Array]
+    ) -> tuple[Array, Array]:
+        """Coordinates of sum_i weight_i gradient_i, and the norms that the weights are made of: not
+        below the truth by more than rounding, and not finite where a gradient is not. For kernels
+        that have this without the coordinates of each record.
+        """
+        y = self.coordinates(state, batch)
+        norms = lengths(y)
+        return combined(y, weigh(norms)), norms
+
     @abstractmethod
     def from_coordinates(self, state: State, y: Array) -> Frame:
         """The tangent vector with these coordinates; what is normal to the space is left out."""
-
-    @abstractmethod
-    def noise(self, state: State, normals: Array) -> Frame:
-        """A vector whose projection is a standard Gaussian tangent vector."""
-
-    @abstractmethod
-    def project(self, state: State, frame: Frame) -> Frame:
-        """The frame without the part that is not tangent."""
 
     @abstractmethod
     def move(self, state: State, frame: Frame) -> State:
@@ -114,17 +101,31 @@ class AbstractKernel(eqx.Module):
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         """The frame as a tangent vector of the manifold."""
 
-    def public_gradient(self, state: State, record: Batch) -> Frame:
-        """The gradient of ONE public record (a batch of one), 0 where it is not finite."""
-        norms, parts = self.gradients(state, record)
-        return self.combine(state, parts, jnp.where(jnp.isfinite(norms), 1.0, 0.0))
+    def public_gradient(self, state: State, record: Batch) -> Array:
+        """Coordinates of the gradient of ONE public record (a batch of one), 0 where it is not
+        finite.
+        """
+        y = self.coordinates(state, record)[0]
+        return jnp.where(jnp.all(jnp.isfinite(y)), y, 0.0)
 
 
+def lengths(coordinates: Array) -> Array:
+    """Of per-record coordinates (n, dim)."""
+    return jnp.sqrt(jnp.sum(coordinates**2, axis=1))
+
+
+def combined(coordinates: Array, weights: Array) -> Array:
+    """sum_i weights_i coordinates_i; a record of weight 0 may hold NaN."""
+    w = weights[:, None]
+    return jnp.sum(jnp.where(w != 0.0, w * coordinates, 0.0), axis=0)
+
+
+@dataclass(frozen=True)
 class _PointState(AbstractKernel):
     """State = point, frame = tangent vector: all but the gradients follows from the manifold."""
 
-    manifold: AbstractManifold = eqx.field(static=True)
-    retract: bool = eqx.field(static=True)
+    manifold: AbstractManifold
+    retract: bool
 
     def start(self, point: Point) -> State:
         return point
@@ -149,12 +150,6 @@ class _PointState(AbstractKernel):
             return self.manifold._tangent_from_normals(state, y)
         return self.manifold._from_coordinates(state, y)
 
-    def noise(self, state: State, normals: Array) -> Frame:
-        return self.manifold._tangent_from_normals(state, normals)
-
-    def project(self, state: State, frame: Frame) -> Frame:
-        return self.manifold._to_tangent(state, frame)
-
     def move(self, state: State, frame: Frame) -> State:
         step = self.manifold._retract if self.retract else self.manifold._exp
         return repaired(self.manifold, step(state, frame))
@@ -166,6 +161,7 @@ class _PointState(AbstractKernel):
         return frame
 
 
+@dataclass(frozen=True)
 class Generic(_PointState):
     """Needs only the manifold's formulas and a per-record gradient.
 
@@ -173,38 +169,21 @@ class Generic(_PointState):
     user's gradient, or of rounding where a record is very long) would get no noise.
     """
 
-    gradient: Callable[[Point, Any], Tangent] = eqx.field(static=True)
+    gradient: Callable[[Point, Any], Tangent]
 
-    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
-        parts = self.tangents(state, batch, center)
-        return self.norms(state, parts), parts
+    def coordinates(self, state: State, batch: Batch) -> Array:
+        return self.coordinates_of(state, self.tangents(state, batch))
 
-    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
-        return self.coordinates_of(state, self.tangents(state, batch, center))
+    def tangents(self, state: State, batch: Batch) -> Parts:
+        """Gradients, made tangent."""
+        return self.made_tangent(state, jax.vmap(self.gradient, (None, 0))(state, batch))
 
-    def tangents(self, state: State, batch: Batch, center: Frame = None) -> Parts:
-        """Gradients less the center, made tangent."""
-        tangent = jax.vmap(self.manifold._to_tangent, (None, 0))
-        parts = tangent(state, jax.vmap(self.gradient, (None, 0))(state, batch))
-        return parts if center is None else jax.tree.map(jnp.subtract, parts, center)
-
-    def norms(self, state: State, parts: Parts) -> Array:
-        """Norms of tangent vectors at `state`; NaN where one is not finite."""
-        norms = jnp.asarray(jax.vmap(self.manifold._norm, (None, 0))(state, parts))
-        for leaf in jax.tree.leaves(parts):
-            fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
-            norms = jnp.where(fine, norms, jnp.nan)
-        return norms
-
-    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
-        def weighted(leaf: Array) -> Array:
-            w = weights.reshape((-1,) + (1,) * (leaf.ndim - 1))
-            # A gradient with weight 0 may hold NaN, and 0 * NaN is NaN.
-            return jnp.sum(jnp.where(w != 0.0, w * leaf, 0.0), axis=0)
-
-        return jax.tree.map(weighted, parts)
+    def made_tangent(self, state: State, parts: Parts) -> Parts:
+        """Per-record vectors without what is normal to the space."""
+        return jax.vmap(self.manifold._to_tangent, (None, 0))(state, parts)
 
 
+@dataclass(frozen=True)
 class AffineInvariantMean(AbstractKernel):
     """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric
     matrices T, tangent vector R^{-1} T R^{-T}, norm |T|_F.
@@ -215,7 +194,7 @@ class AffineInvariantMean(AbstractKernel):
     eigendecomposition. Any factor R is an isometry of the frame, so the noise needs none at all.
     """
 
-    manifold: AbstractManifold = eqx.field(static=True)
+    manifold: AbstractManifold
 
     def start(self, point: Point) -> State:
         lower = jnp.linalg.cholesky(point)
@@ -234,7 +213,7 @@ class AffineInvariantMean(AbstractKernel):
         values, vectors = decompositions.eigh(m)
         return -2.0 * jnp.log(values), vectors
 
-    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
+    def coordinates(self, state: State, batch: Batch) -> Array:
         logs, vectors = self.logarithms(state, batch)
         if _many_small(batch):
             # The products are quick where they are computed alone. XLA would merge them with what
@@ -242,7 +221,7 @@ class AffineInvariantMean(AbstractKernel):
             # is public: of a state that is not finite nothing is.
             fine = jnp.isfinite(state[0, 0])
             whole = jax.lax.cond(fine, _assembled, _nowhere, logs, _rows(vectors))
-            return _packed(whole if center is None else whole - center)
+            return _packed(whole)
         scaled, k = vectors * logs[:, None, :], vectors.shape[-1]
         if k <= _FEW:
             whole = jnp.zeros_like(vectors)
@@ -250,41 +229,10 @@ class AffineInvariantMean(AbstractKernel):
                 whole = whole + scaled[:, :, None, j] * vectors[:, None, :, j]
         else:
             whole = scaled @ jnp.swapaxes(vectors, 1, 2)
-        return jnp.asarray(spectral.pack(whole if center is None else whole - center))
+        return jnp.asarray(spectral.pack(whole))
 
     def from_coordinates(self, state: State, y: Array) -> Frame:
         return spectral.unpack(y, state.shape[-1])
-
-    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
-        logs, vectors = self.logarithms(state, batch)
-        squares = jnp.sum(logs**2, axis=-1)
-        if center is not None:
-            along = jnp.sum(vectors * (center @ vectors), axis=1)  # v_j^T center v_j
-            both = squares + jnp.sum(center**2)
-            # The difference loses digits where a gradient is near the center: rounded up.
-            squares = jnp.maximum(both - 2.0 * jnp.sum(logs * along, axis=-1), 0.0) + 1e-14 * both
-        return jnp.sqrt(squares), (logs, vectors)
-
-    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
-        logs, vectors = parts
-        kept = weights[:, None] != 0.0
-        scaled = jnp.where(kept, weights[:, None] * logs, 0.0)
-        vectors = jnp.where(kept[..., None], vectors, 0.0)  # a record of weight 0 may hold NaN
-        n, k, _ = vectors.shape
-        if n < _MANY:
-            rows = jnp.swapaxes(vectors, 1, 2).reshape(n * k, k)
-            total = rows.T @ (scaled.reshape(n * k, 1) * rows)
-        else:
-            total = jnp.sum((vectors * scaled[:, None, :]) @ jnp.swapaxes(vectors, 1, 2), axis=0)
-        return total if center is None else total - jnp.sum(weights) * center
-
-    def noise(self, state: State, normals: Array) -> Frame:
-        # The frame of every R carries the same law: symmetric, iid in the orthonormal coordinates
-        # of the Frobenius product.
-        return spectral.unpack(normals, state.shape[-1])
-
-    def project(self, state: State, frame: Frame) -> Frame:
-        return 0.5 * (frame + frame.T)
 
     def move(self, state: State, frame: Frame) -> State:
         return expm_symmetric(-0.25 * (frame + frame.T)) @ state
@@ -300,6 +248,7 @@ class AffineInvariantMean(AbstractKernel):
         return inverse @ frame @ inverse.T
 
 
+@dataclass(frozen=True)
 class RankOne(_PointState):
     """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a =
     W^T z, never formed. It clips about 0 only.
@@ -317,20 +266,22 @@ class RankOne(_PointState):
         fine = jnp.isfinite(squares)
         return jnp.where(fine[:, None], data, 0.0), jnp.where(fine, squares, 0.0)
 
-    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
-        _, (a, z) = self.gradients(state, batch, center)
+    def coordinates(self, state: State, batch: Batch) -> Array:
+        _, (a, z) = self.gradients(state, batch)
         if state.ndim == 1:
             parts = -2.0 * a[:, None] * (z - a[:, None] * state)
         else:
             parts = -2.0 * (z - a @ state.T)[:, :, None] * a[:, None, :]
         return self.coordinates_of(state, parts)
 
-    def noise(self, state: State, normals: Array) -> Frame:
-        # The projection of an isotropic Gaussian vector is isotropic on the tangent space.
-        return normals.reshape(state.shape)
+    def weighted_sum(
+        self, state: State, batch: Batch, weigh: Callable[[Array], Array]
+    ) -> tuple[Array, Array]:
+        norms, parts = self.gradients(state, batch)
+        return self.combine(state, parts, weigh(norms)).reshape(-1), norms
 
-    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
-        assert center is None
+    def gradients(self, state: State, batch: Batch) -> tuple[Array, Parts]:
+        """Norms of the gradients, rounded up, and (a, z)."""
         z, squares = batch
         a = z @ state
         inside = a**2 if state.ndim == 1 else jnp.sum(a**2, axis=-1)
@@ -342,7 +293,8 @@ class RankOne(_PointState):
         outside = jnp.maximum(squares - inside + defect * inside, 0.0) + guard * squares
         return 2.0 * jnp.sqrt(inside * outside), (a, z)
 
-    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
+    def combine(self, state: State, parts: Parts, weights: Array) -> Array:
+        """sum_i weights_i gradient_i, up to what is normal to the space."""
         a, z = parts
         if state.ndim == 1:
             scaled = jnp.where(weights != 0.0, weights * a, 0.0)
@@ -466,24 +418,3 @@ def expm_symmetric(a: Array) -> Array:
     block1 = x3 @ block2 + eye / 6.0 + x / 24.0 + x2 / 120.0
     result = x3 @ block1 + eye + x + 0.5 * x2
     return jax.lax.fori_loop(0, squarings, lambda _, y: y @ y, result)
-
-
-def over_chunks(
-    data: Batch, chunk: int, sums: Callable[[Batch, Array], PyTree[Array]]
-) -> PyTree[Array]:
-    """The sum of `sums(part, present)` over parts of at most `chunk` records."""
-    n = jax.tree.leaves(data)[0].shape[0]
-    if chunk >= n:
-        return sums(data, jnp.ones(n))
-
-    def one(i: Array) -> PyTree[Array]:
-        start = jnp.minimum(i * chunk, n - chunk)
-        part = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, chunk), data)
-        # The last chunk overlaps the one before; what was counted there is not counted again.
-        present = (start + jnp.arange(chunk) >= i * chunk).astype(jnp.float64)
-        return sums(part, present)
-
-    shapes = jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int64))
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-    add = partial(jax.tree.map, jnp.add)
-    return jax.lax.fori_loop(0, -(-n // chunk), lambda i, total: add(total, one(i)), zero)

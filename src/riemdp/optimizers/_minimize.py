@@ -15,18 +15,12 @@ from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
 from ._account import Account, check_affordable
-from ._checks import (
-    check_data,
-    check_initial,
-    check_objective,
-    check_problem,
-    form_of_record,
-)
-from ._driver import Run, RunContext, drive
-from ._noisy_gradient import NoisyGradient
+from ._checks import check_data, check_initial, check_objective, check_problem
+from ._driver import Recorder, Run, RunContext, drive
 from ._people import PERSON_IS, People, of_people, places_of, refuse_public_parts
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
-from ._recorder import Recorder
+from ._private_step import NoisyGradient
+from ._records import PrivateRecords
 from ._result import OptimizationResult
 
 __all__ = ["check_affordable", "check_data", "check_initial", "private_minimize", "replicate"]
@@ -162,17 +156,18 @@ def minimized(
     progress = truth("progress", progress)
     most = places_of(groups, records_per_person)
     # the records of a person are brought together in memory
-    point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
+    point, given, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
     source = noise_source(rng)
     people = None
     if groups is not None:
         refuse_public_parts(problem)
-        people = People(records, n, groups, most)
+        people = People(given, n, groups, most)
         n = people.n
+    records = PrivateRecords(given)
     if budget is None and noise_std is None:
         check_objective(problem, point, records)
     else:
-        try_problem(problem, point, form_of_record(records))
+        try_problem(problem, point, records.form)
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history"
@@ -184,7 +179,7 @@ def minimized(
     shown = problem if people is None else of_people(problem)
     recorder = Recorder(shown, records, record_every, progress)
     with double_precision():
-        bound = records if people is None else people.nobody()
+        bound = records if people is None else PrivateRecords(people.nobody())
         run = plan.bind(problem, bound, point, kind=NoisyGradient)
     account.of_people |= people is not None
     details: dict[str, Any] = {}
@@ -238,7 +233,7 @@ class _Settled:
     recorder: Recorder
 
     def __call__(self, source: NoiseSource) -> Run:
-        drawn = self.people.drawn(source)
+        drawn = PrivateRecords(self.people.drawn(source))
         self.recorder.records = drawn
         return self.plan.bind(self.problem, drawn, self.point, kind=NoisyGradient)
 
@@ -279,7 +274,8 @@ def replicate(
     point, records, n = _checked(problem, data, initial, optimizer)
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
     with double_precision():
-        run = plan.bind(problem, records, point, kind=kind, repetitions=repetitions)
+        private = PrivateRecords(records)
+        run = plan.bind(problem, private, point, kind=kind, repetitions=repetitions)
         done = drive(run, RunContext(noise_source(rng), n, Account(ledger)), repetitions)
     return done.value, plan.guarantee()
 
@@ -297,5 +293,5 @@ def _checked(
     # one record must not decide whether there is an error where it is added or removed
     hidden = optimizer.counts_are_private and getattr(optimizer, "population", None) is not None
     records, n = check_data(problem, data, may_be_empty=hidden, in_parts=in_parts)
-    check_problem(problem, point, records)
+    check_problem(problem, point, PrivateRecords(records).form)
     return point, records, n

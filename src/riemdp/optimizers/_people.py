@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -117,34 +116,25 @@ def _subsets(counts: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def unfolded(batch: Batch, present: Array) -> tuple[Batch, Array]:
-    """The records of a batch, and the weight of each: of records `present` itself, of people that
-    of the person times the record's share.
-    """
-    if not isinstance(batch, Grouped):
-        return batch, present
-    weights = present[:, None] * batch.shares
-    return _flat(batch.records), weights.reshape(-1)
-
-
 def each_record(f: Callable[[Any], Any], data: Batch) -> Batch:
     """f of all records, which it takes along one leading axis; people stay people."""
     if not isinstance(data, Grouped):
         return f(data)
     shape = data.shares.shape
-    found = f(_flat(data.records))
+    found = f(flat(data.records))
     folded = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
     return Grouped(folded, data.shares)
 
 
-def _flat(records: PyTree[Array]) -> PyTree[Array]:
+def flat(records: PyTree[Array]) -> PyTree[Array]:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), records)
 
 
-class MeanLoss(eqx.Module):
+@dataclasses.dataclass(frozen=True)
+class MeanLoss:
     """The loss of a person: the mean of that of the records."""
 
-    loss: Callable[[Point, Any], Any] = eqx.field(static=True)
+    loss: Callable[[Point, Any], Any]
 
     def __call__(self, w: Point, person: Grouped) -> Array:
         losses = jax.vmap(self.loss, (None, 0))(w, person.records)
@@ -156,10 +146,11 @@ def of_people(problem: Problem) -> Problem:
     return dataclasses.replace(problem, loss=MeanLoss(problem.loss), gradient=None)
 
 
-class WeightedLoss(eqx.Module):
+@dataclasses.dataclass(frozen=True)
+class WeightedLoss:
     """The loss of a record, times its weight."""
 
-    loss: Callable[[Point, Any], Any] = eqx.field(static=True)
+    loss: Callable[[Point, Any], Any]
 
     def __call__(self, w: Point, pair: tuple[Any, Array]) -> Array:
         record, weight = pair

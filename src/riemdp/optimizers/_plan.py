@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
-from ..problems._problem import Batch, Problem
+from ..problems._problem import Problem
+from ._adaptive_clip import ADAPTIVE
 from ._driver import Run
-from ._noisy_gradient import NoisyGradient
+from ._private_step import NoisyGradient
+from ._records import PrivateRecords
 
 MOST_STEPS = 1_000_000
 OUTPUTS = ("last", "uniform", "geodesic-average")
 UPDATES = ("exp", "retract")
-ADAPTIVE = "adaptive"  # a clip norm that is found on the way
 
 Rate = float | Callable[[int], float] | None
 
@@ -76,7 +77,7 @@ class AbstractPlan(ABC):
     def bind(
         self,
         problem: Problem,
-        records: Batch,
+        records: PrivateRecords,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,
@@ -86,7 +87,7 @@ class AbstractPlan(ABC):
 
         Args:
             problem: The problem that was planned for.
-            records: The private records, float64, along a leading axis.
+            records: The private records.
             point: Where it starts; an admitted point of the manifold.
             kind: The class of the noisy gradients; another one plants a fault, for audits.
             repetitions: How many independent runs will be carried out at once.

@@ -7,12 +7,11 @@ so one compilation serves every number of steps of a shape. The query of a step 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,23 +64,18 @@ class Carry(NamedTuple):
     clip: Any = None  # where the clip norm lies, if it is found on the way; released
 
 
-class AbstractStep(eqx.Module):
+class AbstractStep(ABC):
     """The query of one step: the only part of a run that reads the records."""
 
-    kernel: eqx.AbstractVar[AbstractKernel]
+    kernel: AbstractKernel
 
     @abstractmethod
-    def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
+    def direction(self, state: State, anchor: Anchor | None, data: Any, row: Row) -> Frame:
         """The private direction at `state`: answers of a `NoisyGradient` and released values."""
 
     def query(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
         """The private direction, and the clip norm's range after it."""
         return self.direction(carry.state, anchor, data, row), carry.clip
-
-
-def batch_of(data: Batch, row: Row) -> Any:
-    """The records that a step reads."""
-    return data if row.indices is None else jax.tree.map(lambda x: x[row.indices], data)
 
 
 class Confinement(NamedTuple):
@@ -95,7 +89,7 @@ class Work(NamedTuple):
     """What every step of a run is computed with."""
 
     step: AbstractStep
-    data: Any
+    data: Any  # `PrivateRecords`
     decay: Any = None  # of the velocity; None without momentum
     ball: Confinement | None = None
 
@@ -189,23 +183,21 @@ def run_repetitions(
 
 
 # ------------------------------------------------------------------------ queries at an anchor
-def _at_anchor(step: AbstractStep, data: Batch, point: Point, normals: Array) -> Tangent:
+def _at_anchor(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
     state = step.kernel.start(point)
     direction = step.direction(state, None, data, Row(normals, None, None, 0))
     return step.kernel.to_tangent(state, direction)
 
 
 @jax.jit
-def full_query(step: AbstractStep, data: Batch, point: Point, normals: Array) -> Tangent:
+def full_query(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
     """One private full gradient, as a tangent vector at `point`."""
     TRACES["full_query"] += 1
     return _at_anchor(step, data, point, normals)
 
 
 @jax.jit
-def full_query_repetitions(
-    step: AbstractStep, data: Batch, point: Point, normals: Array
-) -> Tangent:
+def full_query_repetitions(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
     """The same of many independent runs at once."""
     TRACES["full_query_repetitions"] += 1
     return jax.vmap(partial(_at_anchor, step, data))(point, normals)
@@ -227,7 +219,7 @@ def prepared(kernel: AbstractKernel, data: Batch) -> Any:
 @partial(jax.jit, static_argnums=0)
 def zero_velocity(kernel: AbstractKernel, state: State) -> Frame:
     """The velocity of a run that has not moved."""
-    return jax.tree.map(jnp.zeros_like, kernel.noise(state, jnp.zeros(kernel.manifold.noise_size)))
+    return kernel.from_coordinates(state, jnp.zeros(kernel.coordinate_count))
 
 
 @partial(jax.jit, static_argnums=(0, 2))

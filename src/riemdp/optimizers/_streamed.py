@@ -11,7 +11,6 @@ The query is the `NoisyGradient` of a run in memory, with its noise, its batches
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -21,30 +20,27 @@ from jaxtyping import Array, PyTree
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument
-from ..domains._sources import AbstractReader
-from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds._base import Point, Tangent
-from ..problems._problem import Batch, Problem
-from ._gradient_step import GradientStep
 from ._kernels import Frame
-from ._noisy_gradient import Batches
+from ._private_step import Batches, GradientStep
+from ._records import PrivateRecords, filled_up
 from ._steps import AbstractStep, Anchor, Block, Carry, Row, Span, Work, after, run_steps, state_at
 
 ENTRIES = 1 << 21  # numbers of the records that some steps hold at a time
 
 
 # ------------------------------------------------------------------ what can be read in parts
-def check_streamed(data: Any, step: AbstractStep, batches: Batches) -> None:
+def check_streamed(data: PrivateRecords, step: AbstractStep, batches: Batches) -> None:
     """Raise, naming `data` or `batch_size`, where such a run cannot read its records in parts."""
-    if not isinstance(data, Stream) or isinstance(step, GradientStep):
+    if not data.come_in_parts or isinstance(step, GradientStep):
         return
-    name = data.source.called
-    if not isinstance(data.source, AbstractReader):
+    name = data.called
+    if not data.have_places:
         raise InvalidArgument(
             f"argument `{name}` is a Dask array, which this optimiser does not read; give a mapped"
             " file, an HDF5 or a Zarr array, or use DPRGD or DPRSGD"
         )
-    most = ENTRIES // _entries(data)
+    most = ENTRIES // data.entries
     if batches.sampling == "full" or batches.size > most:
         raise InvalidArgument(
             f"argument `batch_size` = {batches.size}: records that are read in parts need batches"
@@ -53,20 +49,15 @@ def check_streamed(data: Any, step: AbstractStep, batches: Batches) -> None:
         )
 
 
-def steps_at_once(data: Any, indices: NDArray[np.int64] | None) -> int | None:
+def steps_at_once(data: PrivateRecords, indices: NDArray[np.int64] | None) -> int | None:
     """For how many steps records are read at a time; None where there is nothing to read. Where it
     is 0 one step reads its records part by part.
     """
-    if not isinstance(data, Stream):
+    if not data.come_in_parts:
         return None
-    if indices is None or not isinstance(data.source, AbstractReader):
+    if indices is None or not data.have_places:
         return 0
-    return ENTRIES // (indices.shape[1] * _entries(data))
-
-
-def _entries(data: Stream) -> int:
-    moved = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(data.form))
-    return max(1, data.source.entries, moved)
+    return ENTRIES // (indices.shape[1] * data.entries)
 
 
 # ------------------------------------------------------------------ steps
@@ -104,16 +95,16 @@ def _on_gathered(
     return run_steps(work._replace(data=held), carry, anchor, block._replace(indices=indices), span)
 
 
-def _batch(data: Stream, indices: NDArray[np.int64], mask: NDArray[np.float64] | None) -> Stream:
+def _batch(
+    data: PrivateRecords, indices: NDArray[np.int64], mask: NDArray[np.float64] | None
+) -> PrivateRecords:
     """The members of one batch, in the order of their places."""
-    places = np.sort(indices if mask is None else indices[mask != 0.0])
-    if len(places) == 0:  # an empty batch: one record that counts nothing
-        nothing = data.chosen(np.zeros(1, np.int64), len(indices))
-        return nothing.weighted(np.zeros(1), None)
-    return data.chosen(places, len(indices))
+    return data.chosen(np.sort(indices if mask is None else indices[mask != 0.0]), len(indices))
 
 
-def full_query_streamed(step: AbstractStep, data: Stream, point: Point, normals: Any) -> Tangent:
+def full_query_streamed(
+    step: AbstractStep, data: PrivateRecords, point: Point, normals: Any
+) -> Tangent:
     """One private full gradient, as a tangent vector at `point`."""
     carry = Carry(state_at(step.kernel, point))
     about, total = _total(step, carry, data, 0)
@@ -121,14 +112,13 @@ def full_query_streamed(step: AbstractStep, data: Stream, point: Point, normals:
 
 
 def _total(
-    step: AbstractStep, carry: Carry, data: Stream, index: int
+    step: AbstractStep, carry: Carry, data: PrivateRecords, index: int
 ) -> tuple[Frame, PyTree[np.ndarray]]:
     """About what the gradients of these records are clipped, and the sum of what they add."""
     assert isinstance(step, GradientStep)
     at = Carry(carry.state, clip=carry.clip)
     about = _about(step, at)
-    total, _ = data.sums(partial(_part, step, at, about, index, data.rows))
-    return about, total
+    return about, data.total_of_parts(partial(_part, step, at, about, index, data.chunk(None)))
 
 
 def _part(
@@ -141,27 +131,14 @@ def _part(
     _: Any,
     present: NDArray[np.float64],
 ) -> PyTree[Array]:
-    return _sums(step, carry, about, index, *_filled(rows, part, present))
-
-
-def _filled(rows: int, part: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-    """Some records and their weights, filled up to a public number of rows with weights of 0: a
-    program of another size rounds in another order, and would be compiled anew.
-    """
-    lack = rows - len(weights)
-    if lack == 0:
-        return part, weights
-    more = jax.tree.map(
-        lambda x: np.concatenate([x, np.broadcast_to(x[-1:], (lack, *x.shape[1:]))]), part
-    )
-    return more, np.concatenate([weights, np.zeros(lack)])
+    return _sums(step, carry, about, index, *filled_up(rows, part, present))
 
 
 @jax.jit
 def _sums(
     step: GradientStep, carry: Carry, about: Frame, index: Array, part: Any, present: Array
 ) -> PyTree[Array]:
-    return step.sums(carry, part, present, about, index)
+    return step.sums(carry, about, index, part, present)
 
 
 @jax.jit
@@ -176,31 +153,11 @@ def _given(
     """A step whose total was found."""
     step = work.step
     assert isinstance(step, GradientStep)
-    direction, clip = step.answered(carry, total, about, row)
+    direction, clip = step.gradient.answered(step.kernel, carry, total, about, row)
     return after(work, carry, direction, clip, rate, averaged)
 
 
 @jax.jit
 def _given_tangent(step: GradientStep, carry: Carry, total: Any, about: Frame, row: Row) -> Tangent:
-    return step.kernel.to_tangent(carry.state, step.answered(carry, total, about, row)[0])
-
-
-# ------------------------------------------------------------------ without noise
-def objective(problem: Problem, w: Point, records: Batch | Stream) -> float:
-    """`Problem.objective`, also of records that are read in parts. NOT private."""
-    if not isinstance(records, Stream):
-        return problem.objective(w, records)
-    total, weight = records.sums(partial(_summed_losses, problem.loss, w, records.rows))
-    return float(total) / weight
-
-
-def _summed_losses(
-    loss: Any, w: Point, rows: int, part: Any, _: Any, weights: NDArray[np.float64]
-) -> Any:
-    part, weights = _filled(rows, part, weights)
-    return weighted_pairwise(np.asarray(_losses(loss, w, part)), weights)
-
-
-@partial(jax.jit, static_argnums=0)
-def _losses(loss: Any, w: Point, part: Any) -> Array:
-    return jax.vmap(loss, (None, 0))(w, part)
+    direction, _ = step.gradient.answered(step.kernel, carry, total, about, row)
+    return step.kernel.to_tangent(carry.state, direction)

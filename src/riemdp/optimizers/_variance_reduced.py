@@ -1,4 +1,4 @@
-"""DP-RSVRG: variance-reduced steps about an anchor. Read this file, and `_noisy_gradient`, to check
+"""DP-RSVRG: variance-reduced steps about an anchor. Read this file, and `_private_step`, to check
 its privacy.
 
 Anchored. An epoch queries two `NoisyGradient`s: at its first iterate (the anchor) for the full
@@ -7,9 +7,9 @@ gradient r, multiplier z1; then at every inner step t >= 1 for the mean of
     clip_{c_t}(grad f(w_t; z) - PT grad f(anchor; z) - h) + h,    multiplier z2.
 
 c_t and h are functions of w_t and the anchor, which are released, so they are public. A record
-changes that mean by at most 2 c_t / b, and the noise is z2 * 2 c_t / b. At t = 0, w_t is the
-anchor: every difference is 0, c_t = 0, no query is made and nothing is charged. The step goes along
-the sum of the answer and PT r.
+changes that mean by at most 2 c_t / b, and the noise is z2 * 2 c_t / b: c_t is the `unit` of its
+query. At t = 0, w_t is the anchor: every difference is 0, c_t = 0, no query is made and nothing is
+charged. The step goes along the sum of the answer and PT r.
 
 As published. Every inner step releases the sum of two private means in one noise: the transported
 full gradient (clip C0, sensitivity 2 C0 / n if the transport does not expand) and the mean of
@@ -22,31 +22,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .._programs import traced
 from ..manifolds._base import AbstractManifold, Point
 from ..privacy import Guarantee, none
 from ..problems._problem import Batch
 from ._driver import Schedule
-from ._kernels import AbstractKernel, Frame, Generic, Parts
-from ._noisy_gradient import Batches, NoisyGradient
-from ._people import unfolded
-from ._steps import AbstractStep, Anchor, Row, batch_of
+from ._kernels import AbstractKernel, Frame, Generic, Parts, lengths
+from ._private_step import Batches, NoisyGradient
+from ._records import PrivateRecords
+from ._steps import AbstractStep, Anchor, Row
 
 LARGE = 1e150  # "no bound" in a run without noise, where products with 0 must stay 0
 
 
 @dataclass(frozen=True)
 class NoiseSplit:
-    """Noise multipliers of the two queries, and the standard deviations that follow."""
+    """Noise multipliers of the two queries."""
 
     z1: float  # full gradient
     z2: float  # inner steps
-    sigma_full: float  # of the anchor's answer; 0 as published
-    scale: float  # anchored: inner sigma / c_t; as published: the total sigma of an inner step
 
 
 @dataclass(frozen=True)
@@ -125,15 +123,15 @@ class SvrgSettings:
     def gradients(
         self, split: NoiseSplit, private: bool, lattice: bool
     ) -> tuple[NoisyGradient, NoisyGradient]:
-        """The two queries: (full gradient, inner steps). As published the noise of the full
-        gradient is part of the steps', so its own is 0, and it is not cut to a grid. `lattice`:
+        """The two queries: (full gradient, inner steps); anchored the inner one is in units of c_t.
+        As published the steps' noise covers both, and nothing is cut to a grid. `lattice`:
         anchored, with integer noise where both have enough of it.
         """
-        full_clip, clip = (self.full_clip, 2 * self.clip) if private else (LARGE, 2 * LARGE)
         whole = Batches(self.n, self.n, "full")
-        full = NoisyGradient(full_clip, split.sigma_full, split.z1, whole)
-        sigma = split.scale * clip if self.anchored else split.scale
-        inner = NoisyGradient(clip, sigma, split.z2, self.batches)
+        if not private:
+            return NoisyGradient(None, 0.0, whole), NoisyGradient(None, 0.0, self.batches)
+        full = NoisyGradient(self.full_clip, split.z1, whole)
+        inner = NoisyGradient(1.0 if self.anchored else 2 * self.clip, split.z2, self.batches)
         whole_numbers = full.on_lattice(), inner.on_lattice()
         enough = all(gradient.scale is not None for gradient in whole_numbers)
         return whole_numbers if lattice and self.anchored and enough else (full, inner)
@@ -167,78 +165,81 @@ def expected_difference(
     return h, jnp.asarray(m._norm(point, toward))
 
 
-def _tangent(kernel: Generic, point: Point, parts: Parts) -> tuple[Array, Parts]:
-    """Norms and parts of per-record vectors, made tangent at `point` first."""
-    parts = jax.vmap(kernel.manifold._to_tangent, (None, 0))(point, parts)
-    return kernel.norms(point, parts), parts
+def _differences(kernel: Generic, anchor: Point, point: Point, here: Parts, there: Parts) -> Array:
+    """Coordinates at `point` of here - PT there, per record."""
+    carried = jax.vmap(kernel.manifold._transport, (None, None, 0))(anchor, point, there)
+    parts = jax.tree.map(jnp.subtract, here, carried)
+    return kernel.coordinates_of(point, kernel.made_tangent(point, parts))
 
 
-def _weighted(batch: Batch) -> tuple[Batch, Array]:
-    """The records of a batch, all of which count, and the weight of each."""
-    return unfolded(batch, jnp.ones(jax.tree.leaves(batch)[0].shape[0]))
-
-
-def _carried(kernel: Generic, anchor: Point, point: Point, parts: Parts) -> Parts:
-    return jax.vmap(kernel.manifold._transport, (None, None, 0))(anchor, point, parts)
-
-
+@traced("kernel", "chunk")
 class AnchoredStep(AbstractStep):
     """An inner step of the anchored variant. Clipped and noised in the metric of w_t."""
 
-    kernel: AbstractKernel = eqx.field(static=True)
-    gradient: NoisyGradient  # its clip is 2 C1, the largest c_t
-    scale: float  # sigma / c_t = z2 * 2 / b
+    kernel: AbstractKernel
+    gradient: NoisyGradient  # in units of c_t
+    chunk: int
+    most: float  # 2 C1, the largest c_t
     half_width: float
     middle: float | None
 
-    def direction(self, state: Point, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
+    def direction(
+        self, state: Point, anchor: Anchor | None, data: PrivateRecords, row: Row
+    ) -> Frame:
         kernel, gradient = self.kernel, self.gradient
         assert anchor is not None
         assert isinstance(kernel, Generic)
         h, distance = expected_difference(kernel.manifold, state, anchor.point, self.middle)
-        clip = difference_clip(gradient.clip, self.half_width, distance)
+        clip = difference_clip(self.most, self.half_width, distance)
         clip = jnp.where(row.step == 0, 0.0, clip)
-        batch, present = _weighted(batch_of(data, row))
-        gradients = jax.vmap(kernel.gradient, (None, 0))  # made tangent below, once
-        here, there = gradients(state, batch), gradients(anchor.point, batch)
-        parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
+        about = None
         if h is not None:
-            parts = jax.tree.map(jnp.subtract, parts, h)
-        norms, parts = _tangent(kernel, state, parts)
-        sigma = self.scale * clip
-        if gradient.scale is None:
-            total = gradient.clipped_sum(kernel, state, (norms, parts), present, clip=clip)
-        else:
-            coordinates = kernel.coordinates_of(state, parts)
-            total = gradient.integer_sum(coordinates, present, clip=clip, sigma=sigma)
-        answer = gradient.answer(kernel, state, total, row.normals, center=h, sigma=sigma)
+            about = kernel.coordinates_of(state, jax.tree.map(lambda v: v[None], h))[0]
+
+        def sums(records: Batch, present: Array) -> Array:
+            gradients = jax.vmap(kernel.gradient, (None, 0))
+            here, there = gradients(state, records), gradients(anchor.point, records)
+            y = _differences(kernel, anchor.point, state, here, there)
+            return gradient.total_of(y if about is None else y - about, present, unit=clip)
+
+        total = data.total(row, self.chunk, sums)
+        answer = gradient.answer(kernel, state, total, row.normals, center=about, unit=clip)
         released = kernel.manifold._transport(anchor.point, state, anchor.gradient)
         return jax.tree.map(jnp.add, answer, released)
 
 
+@traced("kernel", "chunk")
 class PublishedStep(AbstractStep):
     """An inner step as published. `anchor.gradient` is exact: private until this noise is added."""
 
-    kernel: AbstractKernel = eqx.field(static=True)
-    gradient: NoisyGradient  # its clip is 2 C1, its noise that of the whole step
+    kernel: AbstractKernel
+    gradient: NoisyGradient  # its clip is 2 C1
+    chunk: int
+    more: float  # how much longer the noise is than this query's own: it covers both means
 
-    def direction(self, state: Point, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
+    def direction(
+        self, state: Point, anchor: Anchor | None, data: PrivateRecords, row: Row
+    ) -> Frame:
         kernel, gradient = self.kernel, self.gradient
         assert anchor is not None
         assert isinstance(kernel, Generic)
-        batch, present = _weighted(batch_of(data, row))
-        here = self._clipped(*kernel.gradients(state, batch))
-        there = self._clipped(*kernel.gradients(anchor.point, batch))
-        parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
-        contributions = _tangent(kernel, state, parts)
-        total = gradient.clipped_sum(kernel, state, contributions, present)
-        answer = gradient.answer(kernel, state, total, row.normals)
+
+        def sums(records: Batch, present: Array) -> Array:
+            here, there = (self._clipped(at, records) for at in (state, anchor.point))
+            y = _differences(kernel, anchor.point, state, here, there)
+            return gradient.total_of(y, present)
+
+        total = data.total(row, self.chunk, sums)
+        answer = gradient.answer(kernel, state, total, self.more * row.normals)
         full = kernel.manifold._transport(anchor.point, state, anchor.gradient)
         return jax.tree.map(jnp.add, answer, full)
 
-    def _clipped(self, norms: Array, parts: Parts) -> Parts:
+    def _clipped(self, point: Point, records: Batch) -> Parts:
         """Each gradient clipped to C1, half of the clip norm of differences."""
-        weights = self.gradient.weights(norms, 0.5 * self.gradient.clip)
+        assert isinstance(self.kernel, Generic)
+        parts = self.kernel.tangents(point, records)
+        norms = lengths(self.kernel.coordinates_of(point, parts))
+        weights = self.gradient.weights(norms, self.gradient.limit(0.5))
 
         def scaled(leaf: Array) -> Array:
             w = weights.reshape((-1,) + (1,) * (leaf.ndim - 1))

@@ -19,11 +19,9 @@ from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, calibrate, gaussian_noise_multiplier
 from ..privacy._arithmetic import IDEALISED, LATTICE
-from ..problems._problem import Batch, Problem
+from ..problems._problem import Problem
 from ._driver import FullQuery, Run
-from ._gradient_step import GradientStep, chunk_of, prepared_for
 from ._kernels import AbstractKernel, Generic, choose_kernel, gradient_function
-from ._noisy_gradient import NoisyGradient
 from ._plan import (
     AbstractOptimizer,
     AbstractPlan,
@@ -33,6 +31,8 @@ from ._plan import (
     rate_array,
     resolve_clip,
 )
+from ._private_step import Batches, GradientStep, NoisyGradient
+from ._records import PrivateRecords
 from ._steps import Work
 from ._variance_reduced import (
     LARGE,
@@ -146,9 +146,8 @@ class DPRSVRG(AbstractOptimizer):
         epochs = self._check_parts(parts, settings.schedule.rounds, "epochs")
         if budget is not None:
             # Each call splits this sigma alike, so the sum is that of the whole run.
-            guess = choose_split(settings, budget, None)
-            one = guess.sigma_full if settings.anchored else guess.scale
-            noise_std = calibrate(lambda x: _of_sigma(settings, x), budget, guess=one)
+            guess = self.plan(problem, n, budget, None).sigma
+            noise_std = calibrate(lambda x: _of_sigma(settings, x), budget, guess=guess)
         plan = self.plan(problem, n, None, noise_std)
         cut = rates.reshape(parts, -1)
         settings_of_parts = tuple(
@@ -196,7 +195,8 @@ class SvrgPlan(AbstractPlan):
     @property
     def sigma(self) -> float:
         """The anchor's noise, or as published that of every inner step."""
-        return self.split.sigma_full if self.settings.anchored else self.split.scale
+        full, inner = (gradient.sigma for gradient in self.gradients)
+        return full if self.settings.anchored else math.hypot(full, inner)
 
     @property
     def sensitivity(self) -> float:
@@ -217,7 +217,7 @@ class SvrgPlan(AbstractPlan):
         0 at the anchor.
         """
         s = self.settings
-        scale = 2 * self.split.scale if s.anchored else self.split.scale / s.clip
+        scale = 2 * self.gradients[1].sigma if s.anchored else self.sigma / s.clip
         return math.sqrt(self.dim) * scale if scale > 0 else 0.0
 
     def guarantee(self) -> Guarantee:
@@ -236,7 +236,7 @@ class SvrgPlan(AbstractPlan):
             "z2": self.split.z2,
             "smoothness": s.smoothness,
             "convexity": s.convexity,
-            "inner_noise": self.split.scale,
+            "inner_noise": self.gradients[1].sigma if s.anchored else self.sigma,
             "epochs": s.epochs,
             "inner_steps": s.inner,
             "restarts": s.restarts,
@@ -246,7 +246,7 @@ class SvrgPlan(AbstractPlan):
     def bind(
         self,
         problem: Problem,
-        records: Batch,
+        records: PrivateRecords,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,
@@ -254,8 +254,9 @@ class SvrgPlan(AbstractPlan):
     ) -> Run:
         s, optimizer = self.settings, self.optimizer
         full, inner = (g.as_kind(kind) for g in self.gradients)
-        data = prepared_for(self.full_kernel, records)
-        at_anchor = GradientStep(self.full_kernel, full, chunk_of(records, repetitions))
+        chunk = records.chunk(repetitions)
+        data = records.prepared(self.full_kernel)
+        at_anchor = GradientStep(self.full_kernel, full, chunk)
         kernel = Generic(
             problem.manifold, optimizer.update == "retract", gradient_function(problem)
         )
@@ -263,9 +264,11 @@ class SvrgPlan(AbstractPlan):
             bounded = self.private and s.half_width is not None
             half_width = s.half_width if bounded and s.half_width is not None else LARGE
             middle = s.middle if self.private else None
-            step = AnchoredStep(kernel, inner, self.split.scale, half_width, middle)
+            most = 2 * s.clip if self.private else LARGE
+            step = AnchoredStep(kernel, inner, chunk, most, half_width, middle)
         else:
-            step = PublishedStep(kernel, inner)
+            more = self.sigma / inner.sigma if inner.sigma > 0 else 1.0
+            step = PublishedStep(kernel, inner, chunk, more)
         return Run(
             name=self.method,
             point=point,
@@ -352,22 +355,8 @@ def choose_split(
     if noise_std is not None:
         return _from_sigma(settings, noise_std)
     if budget is None:
-        return NoiseSplit(0.0, 0.0, 0.0, 0.0)
-    z1, z2 = _calibrated_split(settings, budget.epsilon, budget.delta)
-    if settings.anchored:
-        return NoiseSplit(
-            z1, z2, _up(z1 * 2 * settings.full_clip / settings.n), _up(z2 * 2 / settings.b)
-        )
-    return NoiseSplit(
-        z1,
-        z2,
-        0.0,
-        _up(
-            math.hypot(
-                z1 * 2 * settings.full_clip / settings.n, z2 * 4 * settings.clip / settings.b
-            )
-        ),
-    )
+        return NoiseSplit(0.0, 0.0)
+    return NoiseSplit(*_calibrated_split(settings, budget.epsilon, budget.delta))
 
 
 def _from_sigma(settings: SvrgSettings, sigma: float) -> NoiseSplit:
@@ -375,19 +364,15 @@ def _from_sigma(settings: SvrgSettings, sigma: float) -> NoiseSplit:
     sigma is every step's.
     """
     if sigma == 0.0:
-        return NoiseSplit(0.0, 0.0, 0.0, 0.0)
+        return NoiseSplit(0.0, 0.0)
+    share = 1.0 if settings.anchored else _published_share(settings, sigma)
+    full = Batches(settings.n, settings.n, "full")
+    z1 = NoisyGradient.of_sigma(settings.full_clip, full, math.sqrt(share) * sigma).noise_multiplier
     if settings.anchored:
-        z1 = _down(sigma * settings.n / (2 * settings.full_clip))
-        z2 = _inner_multiplier(settings, settings.total_queries[0] / z1**2)
-        return NoiseSplit(z1, z2, sigma, _up(z2 * 2 / settings.b))
-    share = _published_share(settings, sigma)
-    s1, s2 = math.sqrt(share) * sigma, math.sqrt(1 - share) * sigma
-    return NoiseSplit(
-        _down(s1 * settings.n / (2 * settings.full_clip)),
-        _down(s2 * settings.b / (4 * settings.clip)),
-        0.0,
-        sigma,
-    )
+        return NoiseSplit(z1, _inner_multiplier(settings, settings.total_queries[0] / z1**2))
+    rest = math.sqrt(1 - share) * sigma
+    inner = NoisyGradient.of_sigma(2 * settings.clip, settings.batches, rest)
+    return NoiseSplit(z1, inner.noise_multiplier)
 
 
 def _of_sigma(settings: SvrgSettings, sigma: float) -> Guarantee:
@@ -504,11 +489,3 @@ def _published_guess(settings: SvrgSettings, mu: float) -> tuple[float, float]:
         )
         best = min(best, (float(sigma), float(z1), float(z2)))
     return best[1], best[2]
-
-
-def _up(x: float) -> float:
-    return math.nextafter(x, math.inf)
-
-
-def _down(x: float) -> float:
-    return math.nextafter(x, 0.0)

@@ -1,8 +1,7 @@
 """Losses with per-record Riemannian gradients. No noise here: see `riemdp.optimizers`."""
 
-from ._frechet import frechet_mean, hyperbolic_prediction, prediction_weights
+from ._frechet import frechet_mean, geometric_median, hyperbolic_prediction, prediction_weights
 from ._linear import matrix_completion, principal_eigenvector, principal_subspace
-from ._median import geometric_median
 from ._problem import Problem, check_gradient
 
 __all__ = [

@@ -1,14 +1,15 @@
-"""Frechet means as problems: of points of any manifold, and with public weights on hyperbolic
-space.
+"""Frechet means and geometric medians as problems: of points of any manifold, and with public
+weights on hyperbolic space.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,42 +21,69 @@ from ..statistics import strong_convexity
 from ._problem import Formula, Problem, Record
 
 
+@dataclass(frozen=True)
 class SquaredDistance(Formula):
     """d(w, z)^2, hashable by its manifold so that equal problems share one compilation."""
 
-    manifold: AbstractManifold = eqx.field(static=True)
+    manifold: AbstractManifold
 
     def __call__(self, w: Point, z: Point) -> Any:
         return self.manifold._squared_dist(w, z)
 
 
+@dataclass(frozen=True)
 class SquaredDistanceGradient(Formula):
     """-2 log_w(z)."""
 
-    manifold: AbstractManifold = eqx.field(static=True)
+    manifold: AbstractManifold
 
     def __call__(self, w: Point, z: Point) -> Any:
         return jax.tree.map(lambda v: -2.0 * v, self.manifold._log(w, z))
 
 
+@dataclass(frozen=True)
 class WeightedSquaredDistance(Formula):
     """alpha d(w, y)^2 for a record (alpha, y)."""
 
-    manifold: AbstractManifold = eqx.field(static=True)
+    manifold: AbstractManifold
 
     def __call__(self, w: Point, z: Record) -> Any:
         weight, label = z
         return weight * self.manifold._squared_dist(w, label)
 
 
+@dataclass(frozen=True)
 class WeightedSquaredDistanceGradient(Formula):
     """-2 alpha log_w(y) for a record (alpha, y)."""
 
-    manifold: AbstractManifold = eqx.field(static=True)
+    manifold: AbstractManifold
 
     def __call__(self, w: Point, z: Record) -> Any:
         weight, label = z
         return jax.tree.map(lambda v: -2.0 * weight * v, self.manifold._log(w, label))
+
+
+@dataclass(frozen=True)
+class Distance(Formula):
+    """d(w, z), hashable by its manifold so that equal problems share one compilation."""
+
+    manifold: AbstractManifold
+
+    def __call__(self, w: Point, z: Point) -> Any:
+        return self.manifold._dist(w, z)
+
+
+@dataclass(frozen=True)
+class DistanceGradient(Formula):
+    """-log_w(z) / d(w, z), and 0 at w = z."""
+
+    manifold: AbstractManifold
+
+    def __call__(self, w: Point, z: Point) -> Any:
+        v = self.manifold._log(w, z)
+        length = self.manifold._norm(w, v)
+        share = jnp.where(length > 0.0, -1.0 / jnp.where(length > 0.0, length, 1.0), 0.0)
+        return jax.tree.map(lambda leaf: share * leaf, v)
 
 
 def _hessian_bound(lowest_curvature: float, diameter: float | None) -> float:
@@ -120,6 +148,44 @@ def frechet_mean(manifold: AbstractManifold, *, ball: Ball | None = None) -> Pro
         record_lipschitz=None if ball is None else 2.0,
         record_shape=manifold.shape,
         condition=smoothness / 2.0 * 1.5,
+    )
+
+
+def geometric_median(manifold: AbstractManifold) -> Problem:
+    """The geometric median: loss d(w, z), gradient -log_w(z) / d(w, z), on any manifold that has
+    `log`.
+
+    A gradient has length 1, or 0 where w = z or where there is none, so the mean of n gradients
+    moves by at most 2/n when a record is replaced: no ball is needed, and nothing is clipped by
+    clip_norm = 1, the problem's `lipschitz`. No smoothness is stated, because there is none near a
+    record: give a learning rate that falls, as `riemdp.private_geometric_median` does.
+
+    Args:
+        manifold: The space.
+
+    Raises:
+        InvalidArgument: `manifold` is no manifold.
+
+    Source:
+        Fletcher, Venkatasubramanian and Joshi 2009 (the median on manifolds).
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> problem = riemdp.problems.geometric_median(riemdp.Euclidean(2))
+        >>> g = problem.riemannian_gradient(np.zeros(2), np.array([3.0, 4.0]))
+        >>> [round(float(x), 6) for x in g]
+        [-0.6, -0.8]
+    """
+    if not isinstance(manifold, AbstractManifold):
+        raise invalid(
+            "manifold", manifold, "give a riemdp manifold, for example riemdp.SPDLogEuclidean(5)"
+        )
+    return Problem(
+        manifold,
+        Distance(manifold),
+        gradient=DistanceGradient(manifold),
+        lipschitz=1.0,
+        record_shape=manifold.shape,
     )
 
 

@@ -4,9 +4,9 @@ completion.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -15,6 +15,7 @@ from ..manifolds import Grassmann, Sphere
 from ._problem import Formula, Problem, Record
 
 
+@dataclass(frozen=True)
 class Rayleigh(Formula):
     """-|W^T z|^2, for a unit vector W (n,) or an orthonormal frame W (m, r)."""
 
@@ -22,6 +23,7 @@ class Rayleigh(Formula):
         return -jnp.sum((z @ w) ** 2)
 
 
+@dataclass(frozen=True)
 class RayleighGradient(Formula):
     """-2 (I - W W^T) z (W^T z)^T: rank one, of norm 2 |a| sqrt(|z|^2 - |a|^2), a = W^T z."""
 
@@ -32,10 +34,11 @@ class RayleighGradient(Formula):
         return -2.0 * jnp.outer(z - w @ a, a)
 
 
+@dataclass(frozen=True)
 class Completion(Formula):
     """min_v |mask * (x - W v)|^2 + ridge |v|^2 for a record (x, mask)."""
 
-    ridge: float = eqx.field(static=True)
+    ridge: float
 
     def solve(self, w: Array, z: Record) -> tuple[Any, Any]:
         x, mask = z
@@ -48,12 +51,13 @@ class Completion(Formula):
         return jnp.sum(residual**2) + self.ridge * jnp.sum(v**2)
 
 
+@dataclass(frozen=True)
 class CompletionGradient(Formula):
     """-2 (I - W W^T) residual v^T: v is optimal, so its own derivative drops out (envelope
     theorem).
     """
 
-    ridge: float = eqx.field(static=True)
+    ridge: float
 
     def __call__(self, w: Array, z: Record) -> Any:
         v, residual = Completion(self.ridge).solve(w, z)

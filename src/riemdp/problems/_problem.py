@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +24,7 @@ Record: TypeAlias = PyTree[Float[Array, "..."]]
 Batch: TypeAlias = PyTree[Float[Array, "n ..."]]
 
 
-class Formula(eqx.Module):
+class Formula(abc.ABC):
     """A loss or a gradient of this package: tested, and finite wherever a record is a point."""
 
     @abc.abstractmethod
@@ -137,13 +136,14 @@ class Problem:
         return float(total) / leaves[0].shape[0]
 
 
-class AutomaticGradient(eqx.Module):
+@dataclass(frozen=True)
+class AutomaticGradient:
     """Riemannian gradient of a user's loss by reverse-mode differentiation; hashable, so that it
     compiles once.
     """
 
-    manifold: AbstractManifold = eqx.field(static=True)
-    loss: Callable[[Point, Any], Any] = eqx.field(static=True)
+    manifold: AbstractManifold
+    loss: Callable[[Point, Any], Any]
 
     def __call__(self, w: Point, z: Record) -> Tangent:
         def scalar(x):
@@ -161,7 +161,7 @@ def _chunk(leaves: list[Any], entries: int = 1 << 21) -> int:
     return int(max(1, min(n, entries // width)))
 
 
-@eqx.filter_jit
+@functools.partial(jax.jit, static_argnames=("loss", "chunk"))
 def _objective_chunks(loss, w, data, chunk: int):
     n = jax.tree.leaves(data)[0].shape[0]
 
@@ -228,9 +228,9 @@ def check_gradient(
     if not bool(m.belongs(w)):
         raise invalid("w", w, f"give a point of {m!r}")
     check_loss_shape(problem, w, z)
-    value, gradient = eqx.filter_jit(
-        lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z))
-    )(w, z)
+    value, gradient = jax.jit(lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z)))(
+        w, z
+    )
     if not np.isfinite(float(value)):
         raise InvalidArgument(
             "argument `loss` returns a value that is not finite at (w, z); it must return a finite"
@@ -260,7 +260,7 @@ def check_gradient(
     return worst
 
 
-@eqx.filter_jit
+@functools.partial(jax.jit, static_argnames=("m", "loss"))
 def _worst_difference(
     m: AbstractManifold,
     loss: Callable[[Point, Record], Array],

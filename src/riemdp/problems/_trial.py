@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,7 +87,7 @@ def _check_alone(problem: Problem, gradient: Callable[..., Any], w: Point, recor
         )
 
 
-@eqx.filter_jit
+@partial(jax.jit, static_argnames=("gradient",))
 def _is_alone(gradient: Callable[..., Any], w: Point, z: Record, other: Record) -> Any:
     """Whether the gradient of z in a batch of one is that in a batch of two."""
     of = jax.vmap(lambda record: gradient(w, record))
@@ -97,7 +97,7 @@ def _is_alone(gradient: Callable[..., Any], w: Point, z: Record, other: Record) 
     return jnp.all(jnp.array([jnp.allclose(a[0], b[0], _SAME, _SAME) for a, b in pairs]))
 
 
-@eqx.filter_jit
+@partial(jax.jit, static_argnames=("loss", "gradient"))
 def _finite(
     loss: Callable[..., Any], gradient: Callable[..., Any], w: Point, z: Record
 ) -> tuple[Any, Any]:
