@@ -161,9 +161,6 @@ def of_command(name, variant, claim, told, *fixed, make=None, refusals=WRONG, **
 
 CENTRED = ("--on-invalid", "center")
 RADIUS = ("--radius", 1.0)
-# "auto" turns pure here, and the figures of two pure releases together, which the report of the
-# second one holds, take half a minute. The row of the function has "auto".
-GAUSSIAN = ("--mechanism", "wrapped-gaussian")
 COMMANDS = (
     of_command(
         "mean",
@@ -171,7 +168,6 @@ COMMANDS = (
         "mean in a public ball",
         "mean",
         *RADIUS,
-        *GAUSSIAN,
         *CENTRED,
         refusals=(*WRONG, *OF_MEAN),
     ),
@@ -199,9 +195,7 @@ COMMANDS = (
         *CENTRED,
         make=d.of_people(d.matrices),
     ),
-    of_command(
-        "mean", "refusing", "mean in a public ball", "mean", *RADIUS, *GAUSSIAN, invalid=REFUSED
-    ),
+    of_command("mean", "refusing", "mean in a public ball", "mean", *RADIUS, invalid=REFUSED),
     of_command(
         "pca",
         "",
