@@ -32,8 +32,9 @@ _PLACES = {
     "length of a step": "statistics._solver._usual_length",
     "pass of a mean": "statistics._query.look_at",
     "many dimensions of a mean": "statistics._query._LARGE",
-    "noise of shares": "mechanisms._budgeted.BudgetedNoise",
-    "noise of a count": "mechanisms._budgeted.BudgetedNoise.count",
+    "noise of shares": "mechanisms._purse.Purse",
+    "scale of a share": "mechanisms._purse.scale_for",
+    "noise of a count": "mechanisms._purse.Purse.count",
     "a mean with its count": "mechanisms._counted.Counted._draw",
     "mechanism of a mean": "releases._remembered.build",
     "law of a moved release": "releases._choices.Moving.law",
@@ -198,10 +199,10 @@ def over_flower() -> SimpleNamespace:
 # a search for a ball: its plan, and who answers its questions
 Searches = _names(
     {
-        "mechanisms._search_plan": "GaussianNoise PureNoise plan_search plan_short_search"
-        " share_of_short_search",
+        "privacy._noise": "Noise:SomeNoise GaussianNoise LaplaceNoise",
+        "mechanisms._search_plan": "plan_search plan_short_search share_of_short_search",
         "mechanisms._ball_search": "run_search run_short_search",
-        "mechanisms._budgeted": "BudgetedNoise",
+        "mechanisms._purse": "Purse",
         "mechanisms._search_records": "SearchRecords",
         "mechanisms._search_people": "SearchPeople",
         "mechanisms._streamed_search": "StreamedRecords",
@@ -226,14 +227,13 @@ Sums = _names(
 Means = _names(
     {
         "mechanisms._for_mean": "MeanFacts",
-        "mechanisms._counted": "Counted CountPlan plan_count LEAST MOST",
+        "mechanisms._counted": "Counted share_of_count LEAST MOST",
         "mechanisms._common": "admitted",
         "domains._ends": "_bures_wasserstein_exp",
         "inference._error_law": "keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
         "mechanisms._shrinking": "never_worse_shrunk shortened",
         "releases._choices": "try_build kept_in",
-        "estimators._mdm": "half_budget",
         "estimators._shared": "required",
         "optimizers._eigenvector": "choose_method",
         "releases._population": "mean_with_dispersion",
@@ -249,7 +249,7 @@ Means = _names(
 # noise of whole numbers, and the samplers of its laws
 Noise = _names(
     {
-        "mechanisms._lattice": "added added_laplace grid_of on_grid noise_of_integer"
+        "mechanisms._lattice": "added added_laplace grid_of on_grid scale_for noise_of_integer"
         " laplace_of_integer _sum:sum_of",
         "randomness._rounded": "GUARD REACH scale_up strips _gap _rounded _words _exactly_below"
         " _exactly_rounded",
@@ -292,7 +292,7 @@ Accounts = _names(
         "audit._attacks": "assess",
         "audit._one_run": "assess_guesses p_value",
         "privacy._costliest": "covers",
-        "privacy._permit": "Permit",
+        "privacy._permit": "Permit adds_up",
         "privacy._trade_off": "posterior",
         "privacy._filter": "pure_cost gaussian_cost _delta _orders _whole_delta _ROOM"
         " _GAUSSIAN_SHARE _GAUSSIAN_RESERVE _RENYI_SHARE _RENYI_RESERVE",

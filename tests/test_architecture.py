@@ -55,10 +55,9 @@ MAY_CHARGE = {  # whatever else releases is handed a permit, or goes through one
     "federated/_site.py::_charge_once",
     "federated/flower/_simulate.py::simulate",
 }
-MAY_SPEND = {  # `Ledger.spend`; in the search, shares of one release
+MAY_SPEND = {  # `Ledger.spend`
     "privacy/_ledger.py",
     "cli/_ledger_file.py",
-    "mechanisms/_ball_search.py",
 }
 MAY_PERMIT = {"privacy/_ledger.py", "privacy/_permit.py", "federated/_site.py"}
 MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: each has its proof

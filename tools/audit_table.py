@@ -609,11 +609,9 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     search = riemdp.AdaptiveBall(outer=riemdp.Ball(np.zeros(1), 100.0))
 
     def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
-        with mock.patch.object(
-            Searches.BudgetedNoise,
-            "scale",
-            lambda self, sensitivity, share, dim: Noise.on_grid(0.1, sensitivity, dim),
-        ):
+        with pytest.MonkeyPatch.context() as patch:
+            small = lambda noise, sensitivity, dim: Noise.on_grid(0.1, sensitivity, dim)  # noqa: E731
+            plant(patch, "scale of a share", small)
             return riemdp.private_frechet_mean(line, x, search, BUDGET, rng=rng)
 
     title = "private ball, the moves of the centre and the mean are not paid for"

@@ -17,6 +17,7 @@ from scipy.stats import norm
 import riemdp
 from riemdp import AdaptiveBall, Budget, RiemdpWarning
 from riemdp.mechanisms import AdaptiveMean
+from tests.mechanisms.numpy_search import unlimited
 from tests.seam import Doors, Searches, Sums
 
 N = 1000
@@ -105,10 +106,10 @@ def test_no_record_is_worth_a_warning_where_all_are_valid():
 
 # ------------------------------------------------------------------------------------- the counts
 def searches(space, X, groups=None):
-    noise, domain = Searches.BudgetedNoise(BUDGET), AdaptiveBall().on(space)
+    purse, domain = unlimited(BUDGET, Silent()), AdaptiveBall().on(space)
     if groups is not None:
-        return Searches.SearchPeople(domain, X, Sums.Membership(groups, len(X)), noise, Silent())  # type: ignore
-    return Searches.SearchRecords(domain, X, noise, Silent())  # type: ignore[arg-type]
+        return Searches.SearchPeople(domain, X, Sums.Membership(groups, len(X)), purse)
+    return Searches.SearchRecords(domain, X, purse)
 
 
 @pytest.mark.parametrize("value", BAD)
@@ -158,8 +159,8 @@ def test_records_in_parts_have_the_same_counts(space, tmp_path):
     X = spoiled(records(space, 500), 0.3)
     np.save(tmp_path / "x.npy", X)
     streamed, _ = Doors.admit_in_parts(space, "X", np.load(tmp_path / "x.npy", mmap_mode="r"))
-    noise, domain = Searches.BudgetedNoise(BUDGET), AdaptiveBall().on(space)
-    in_parts = Searches.StreamedRecords(domain, streamed, noise, Silent())  # type: ignore[arg-type]
+    domain = AdaptiveBall().on(space)
+    in_parts = Searches.StreamedRecords(domain, streamed, unlimited(BUDGET, Silent()))
     whole = searches(space, X)
     for answers in (in_parts, whole):
         assert answers.valid(0.1) == 350.0
@@ -186,11 +187,11 @@ def test_every_count_has_the_noise_of_its_share():
     z = norm.isf(0.5e-6)
     for counts in (valid, outside):
         share, away = counts[0].share, np.array([c.count - n / 2 for c in counts])
-        deviation = mechanism.noise.law.count_deviation(share)
+        deviation = mechanism.noise.count_deviation(share)
         assert counts[0].deviation == pytest.approx(deviation)
         room = z * math.sqrt(2.0 / len(away))
         assert abs(np.mean(away**2) / deviation**2 - 1.0) < room
-        whole = mechanism.noise.law.count_deviation(1.0)
+        whole = mechanism.noise.count_deviation(1.0)
         assert abs((whole / deviation) ** 2 - 1.0) > room  # planted: the noise of another share
 
 
@@ -200,6 +201,7 @@ def test_all_answers_of_the_longest_search_and_the_release_cost_the_budget():
 
     class Arbitrary:
         spent = 0.0
+        left = property(lambda self: 1.0 - self.spent)
 
         def valid(self, share):
             self.spent += share
@@ -220,7 +222,7 @@ def test_all_answers_of_the_longest_search_and_the_release_cost_the_budget():
             self.spent += share
             return rng.uniform() < 0.5
 
-    for noise in (Searches.GaussianNoise(0.2), Searches.PureNoise(2.0)):
+    for noise in (Searches.GaussianNoise(5.0), Searches.LaplaceNoise(2.0)):
         for scales in (0, 1):
             plan = Searches.plan_search(
                 noise, 1000, 6, scales=scales, largest=1.0, smallest=2.0**-15
@@ -237,7 +239,7 @@ def test_all_answers_of_the_longest_search_and_the_release_cost_the_budget():
 
 def test_ranks_are_relative_to_the_valid_records():
     for make in (Searches.plan_search, Searches.plan_short_search):
-        noise = Searches.GaussianNoise(0.4)
+        noise = Searches.GaussianNoise(2.5)
         plan = make(noise, 1000, 6, scales=1, largest=1.0, smallest=2.0**-15)
         deviation = noise.count_deviation(plan.valid_share)
         assert plan.among(1000 - 1.9 * deviation).stretch == 1.0  # noise alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -135,22 +136,18 @@ def noise_of_sums(kind, private, monkeypatch):
     """Noise of the joint vector over the sigma that sensitivity 2 and the share that is left ask
     for; and sees that all shares add up to 1.
     """
-    shares: list[float] = []
+    shares: list[float | Fraction] = []
     noise: list[np.ndarray] = []
 
-    class Noted(Searches.BudgetedNoise):
-        def count(self, share, source):
+    class Noted(Searches.Purse):
+        def take(self, share):
             shares.append(share)
-            return super().count(share, source)
+            return super().take(share)
 
-        def scale(self, sensitivity, share, dim):
-            shares.append(share)
-            return super().scale(sensitivity, share, dim)
-
-        def added(self, y, scale, source):
-            noisy = super().added(y, scale, source)
-            noise.append((noisy - np.asarray(y)).ravel())
-            return noisy
+        def add_apart(self, vectors, sensitivity, share):
+            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
+            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
+            return noisy, scale, slack
 
     plant(monkeypatch, "noise of shares", Noted)
     X, y = matrices()
@@ -160,7 +157,7 @@ def noise_of_sums(kind, private, monkeypatch):
         shares.clear()
         noise.clear()
         release = mechanism.release((X, y), source)
-        assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+        assert sum(Fraction(share) for share in shares) == 1
         left = release.details["share_of_classifier"]
         drawn.append(noise[-1])  # after that of the centre
     return np.array(drawn) / (2.0 * riemdp.gaussian_noise_multiplier(BUDGET) / math.sqrt(left))
@@ -251,9 +248,9 @@ def test_classes_apart_have_noise_of_their_own():
     dimensions, for sensitivity 2.
     """
     sums = Sums.LabelledSums(600, 3, 6, (200, 200, 200), False)
-    noise, source = Searches.BudgetedNoise(Budget(3.0)), noise_source(3)
-    scale = noise.scale(sums.sensitivity, 1.0, sums.together)
-    drawn = [sums.noisy(np.zeros(18), noise, scale, source).reshape(3, 6) for _ in range(150)]
+    noise, source = Searches.SomeNoise.of(Budget(3.0)), noise_source(3)
+    purses = [Searches.Purse(noise, source) for _ in range(150)]
+    drawn = [sums.noisy(np.zeros(18), purse)[0].reshape(3, 6) for purse in purses]
     lengths = np.linalg.norm(np.concatenate(drawn), axis=1) / (2.0 / 3.0)
     assert kstest(lengths, gamma(6).cdf).pvalue > ALPHA
     assert kstest(0.8 * lengths, gamma(6).cdf).pvalue < ALPHA

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -131,22 +132,18 @@ def noise_of_sums(kind, budget, private, monkeypatch):
     """Noise of sums and counts over the sigma that sensitivity 2 and the share that is left ask
     for; and sees that all shares add up to 1.
     """
-    shares: list[float] = []
+    shares: list[float | Fraction] = []
     noise: list[np.ndarray] = []
 
-    class Noted(Searches.BudgetedNoise):
-        def count(self, share, source):
+    class Noted(Searches.Purse):
+        def take(self, share):
             shares.append(share)
-            return super().count(share, source)
+            return super().take(share)
 
-        def scale(self, sensitivity, share, dim):
-            shares.append(share)
-            return super().scale(sensitivity, share, dim)
-
-        def added(self, y, scale, source):
-            noisy = super().added(y, scale, source)
-            noise.append((noisy - np.asarray(y)).ravel())
-            return noisy
+        def add_apart(self, vectors, sensitivity, share):
+            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
+            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
+            return noisy, scale, slack
 
     plant(monkeypatch, "noise of shares", Noted)
     X, y = matrices()
@@ -159,7 +156,7 @@ def noise_of_sums(kind, budget, private, monkeypatch):
         shares.clear()
         noise.clear()
         release = mechanism.release((X, y), source)
-        assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+        assert sum(Fraction(share) for share in shares) == 1
         left = 1.0 - release.details["share_of_search"]
         drawn.append(np.concatenate(noise[-1 if private else -3 :]))  # after that of the centre
     if budget.delta == 0:
@@ -195,7 +192,7 @@ def transcript(mu, noise=1.0, runs=120):
     worst = -math.inf
     for _, a, b in pairs(200, 3):
         plan = Searches.plan_short_search(
-            Searches.GaussianNoise(mu), 200, 3, scales=1, largest=30.0, smallest=30 * 2.0**-15
+            Searches.GaussianNoise(1 / mu), 200, 3, scales=1, largest=30.0, smallest=30 * 2.0**-15
         )
         loss = []
         for seed in range(runs):

@@ -23,7 +23,7 @@ from riemdp import (
     PrivateFrechetMean,
     PrivateMDM,
 )
-from tests.seam import Means, plant
+from tests.seam import Accounts, Searches, plant
 
 BALL = Ball(np.eye(2), 1.5)
 BUDGET = Budget(1.0, 1e-5)
@@ -183,17 +183,18 @@ def test_means_before_noise_are_the_padded_ones():
     assert not np.allclose(logs, exact_class_means(X[few], Y[few], 1), atol=1e-2)
 
 
-def test_half_budget_is_what_two_releases_fit_into():
+def test_half_the_noise_of_a_budget_is_what_two_releases_fit_into():
     for budget in (Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(8.0, 1e-3), Budget(2.0)):
-        half = Means.half_budget(budget)
-        if budget.delta == 0:
-            assert half.epsilon == budget.epsilon / 2
-            continue
-        one = riemdp.gaussian(riemdp.gaussian_noise_multiplier(half))
-        assert one.compose(one).within(budget)
-        assert one.compose(one).epsilon(budget.delta) > 0.99 * budget.epsilon
-        pure = riemdp.pure(half.epsilon)
-        assert pure.compose(pure).within(budget)
+        for pure in (False, True) if budget.delta else (True,):
+            whole = Searches.SomeNoise.of(budget, pure=pure)
+            half = whole.share(0.5)
+            assert Accounts.adds_up([half.guarantee, half.guarantee], whole.guarantee)
+            assert not Accounts.adds_up(
+                [half.guarantee, whole.share(0.51).guarantee], whole.guarantee
+            )
+            assert whole.guarantee.within(budget)
+            both = half.guarantee.compose(half.guarantee).epsilon(budget.delta)
+            assert both == pytest.approx(whole.guarantee.epsilon(budget.delta), rel=1e-9)
 
 
 def test_a_label_outside_the_classes_and_an_empty_class():

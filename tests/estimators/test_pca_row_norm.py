@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -76,22 +77,18 @@ def test_noise_is_what_the_share_that_is_left_pays_for():
 
 @pytest.mark.parametrize("budget", [BUDGET, Budget(1.0)])
 def test_all_shares_together_are_the_budget(budget, monkeypatch):
-    shares: list[float] = []
+    shares: list[float | Fraction] = []
 
-    class Noted(Searches.BudgetedNoise):
-        def count(self, share, source):
+    class Noted(Searches.Purse):
+        def take(self, share):
             shares.append(share)
-            return super().count(share, source)
-
-        def scale(self, sensitivity, share, dim):
-            shares.append(share)
-            return super().scale(sensitivity, share, dim)
+            return super().take(share)
 
     plant(monkeypatch, "noise of shares", Noted)
     mechanism = Sums.AdaptiveSecondMoment(4, n=2000, budget=budget)
     mechanism.release(table(), 0)
     assert len(shares) == 14
-    assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+    assert sum(Fraction(share) for share in shares) == 1
 
 
 class FromTheData(Sums.AdaptiveSecondMoment):

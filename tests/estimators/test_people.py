@@ -24,6 +24,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.domains import AdaptiveBall
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
+from tests.mechanisms.numpy_search import unlimited
 from tests.seam import Searches, Sums
 
 BUDGET, SURE = Budget(3.0, 1e-5), Budget(20.0, 1e-5)
@@ -102,9 +103,7 @@ def test_answers_of_a_search_are_those_of_people():
     def search(X, groups, unit=4.0):
         domain = AdaptiveBall(outer=Ball(np.zeros(1), unit)).on(line)
         members = Sums.Membership(groups, len(X))
-        found = Searches.SearchPeople(
-            domain, X, members, Searches.BudgetedNoise(BUDGET), noise_source(0)
-        )
+        found = Searches.SearchPeople(domain, X, members, unlimited(BUDGET, noise_source(0)))
         found.set_scales(())
         return found
 

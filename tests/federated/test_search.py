@@ -2,6 +2,7 @@
 server can make a site do, and what goes wrong without changing the privacy.
 """
 
+# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 import dataclasses
@@ -139,10 +140,7 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
     silent: Any = Silent()
     sites = [Searches.SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
     several, _ = Searches.in_process(agreed, sites, domain)
-    whole = Searches.BudgetedNoise(BUDGET)
-    one = Searches.SearchRecords(domain, ALL, whole, silent)
-    kept = whole.kept  # what is kept of a move depends on the stated noise, sqrt(3) times as large
-    one.noise.kept = lambda m, b, y, scale, r: kept(m, b, y, scale * math.sqrt(3), r)  # type: ignore
+    one = Searches.SearchRecords(domain, ALL, Searches.Purse(noise.law, silent))
     told: dict[str, list[Any]] = {"several": [], "one": []}
 
     def listening(name: str, answers: Any) -> Any:
@@ -294,7 +292,7 @@ def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> Non
 def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
     """Local noise is sqrt(J) times, shared noise sqrt(J / (J - q)) times that of one party."""
     ask = tangents(0.3, 0.8)
-    central = Searches.BudgetedNoise(BUDGET).scale(2 * 0.8, 0.3, 3)
+    central = Z * 2 * 0.8 / math.sqrt(0.3)
     local = Searches.NoiseOfSites(BUDGET, sites, None).deviation(ask, 3, sites)
     assert local / central == pytest.approx(math.sqrt(sites), rel=1e-3)
     for q in (0, 1, 2):
@@ -302,7 +300,7 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
         ratio = shared.deviation(ask, 3, sites) / central
         assert ratio == pytest.approx(math.sqrt(sites / (sites - q)), rel=0.02)
         # and the plan of the search knows it
-        assert 1 / shared.law.mu == pytest.approx(Z * math.sqrt(sites / (sites - q)), rel=1e-9)
+        assert shared.law.multiplier == pytest.approx(Z * math.sqrt(sites / (sites - q)), rel=1e-9)
 
 
 # ------------------------------------------------------------------------------- the server's view

@@ -7,8 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
+
+from tests.seam import Searches
+
+
+class Unlimited(Searches.Purse):
+    """Answers with the noise of their shares, however many: no release is made of them."""
+
+    def take(self, share):
+        return self.noise.share(share)
+
+
+def unlimited(budget, source: Any = None) -> Unlimited:
+    """The same for a budget."""
+    return Unlimited(Searches.SomeNoise.of(budget), source)
 
 
 @dataclasses.dataclass
@@ -50,6 +65,11 @@ class FlatAnswers:
         self.spent += share
         counts = [None if v is None else float(np.sum(v <= limit)) for v in values]
         return self._release(counts, 1.0 / (self.mu * math.sqrt(share)))
+
+    @property
+    def left(self) -> float:
+        """The share that is not spent yet."""
+        return 1.0 - self.spent
 
     def valid(self, share):
         self.spent += share

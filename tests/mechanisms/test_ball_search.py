@@ -17,7 +17,7 @@ from tests.seam import Searches
 
 def gaussian_plan(n, dim, mu, scales=0, largest=30.0):
     return Searches.plan_search(
-        Searches.GaussianNoise(mu),
+        Searches.GaussianNoise(1 / mu),
         n,
         dim,
         scales=scales,
@@ -52,6 +52,8 @@ def test_shares_never_exceed_the_budget_whatever_is_answered():
         def __init__(self, wildness):
             self.wildness, self.spent = wildness, 0.0
 
+        left = property(lambda self: 1.0 - self.spent)
+
         def scale_count(self, factor, scale, share):
             self.spent += share
             return rng.normal() * self.wildness
@@ -66,10 +68,10 @@ def test_shares_never_exceed_the_budget_whatever_is_answered():
             self.spent += share
 
     for noise in (
-        Searches.GaussianNoise(0.08),
-        Searches.GaussianNoise(0.5),
-        Searches.GaussianNoise(20.0),
-        Searches.PureNoise(0.9),
+        Searches.GaussianNoise(12.5),
+        Searches.GaussianNoise(2.0),
+        Searches.GaussianNoise(0.05),
+        Searches.LaplaceNoise(0.9),
     ):
         for scales in (0, 1, 3):
             plan = Searches.plan_search(noise, 1000, 20, scales=scales, largest=60.0, smallest=1e-3)
@@ -114,21 +116,26 @@ def test_the_search_is_a_function_of_its_answers():
 
     class Replayed:
         def __init__(self):
-            self.questions = []
+            self.questions, self.spent = [], 0.0
+
+        left = property(lambda self: 1.0 - self.spent)
 
         def set_scales(self, scales):
             pass
 
         def count(self, radius, share):
             self.questions.append(("count", radius, share))
+            self.spent += share
             return next(given)
 
         def valid(self, share):
             self.questions.append(("valid", share))
+            self.spent += share
             return next(given)
 
         def move(self, radius, share, stretch):
             self.questions.append(("move", radius, share, stretch))
+            self.spent += share
             return next(given)
 
     replayed = Replayed()
@@ -230,7 +237,7 @@ def test_it_finds_a_ball_far_from_the_start_without_knowing_the_unit():
         records = unit * 1e-3 * cloud(n, dim, 0.0, seed=4)
         records[:, 0] += 40.0
         plan = Searches.plan_search(
-            Searches.GaussianNoise(mu), n, dim, scales=1, largest=30.0, smallest=30 * 2.0**-24
+            Searches.GaussianNoise(1 / mu), n, dim, scales=1, largest=30.0, smallest=30 * 2.0**-24
         )
         errors = []
         for seed in range(5):

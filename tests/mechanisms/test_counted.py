@@ -4,6 +4,7 @@ The oracles are NumPy and scipy: distances of Euclidean and log-Euclidean space 
 laws of a rounded Gaussian and a rounded Laplace variable.
 """
 
+# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 import math
@@ -20,7 +21,7 @@ from riemdp.mechanisms import Drawn
 from riemdp.privacy import Guarantee, gaussian_noise_multiplier
 from riemdp.randomness import noise_source
 from riemdp.statistics import AmbientMean, FrechetMean, TangentMean
-from tests.seam import Means, plant
+from tests.seam import Means, Searches, plant
 from tests.statistical import ALPHA
 
 BUDGET = R.Budget(1.0, 1e-5)
@@ -51,11 +52,9 @@ class Given(R.AbstractMechanism[float]):
 
 
 def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:  # pyright: ignore[reportInvalidTypeForm]
-    plan = Means.plan_count(budget, N, True)
-    inner = R.pure(plan.rest.epsilon)
-    if budget.delta > 0:
-        inner = R.gaussian(gaussian_noise_multiplier(plan.rest))
-    return Means.Counted(Given(inner), plan, n)
+    noise = Searches.SomeNoise.of(budget)
+    share = Means.share_of_count(noise, N, True)
+    return Means.Counted(Given(noise.share(1 - share).guarantee), noise, share, n)
 
 
 def points(outside: int, n: int = N, seed: int = 0) -> np.ndarray:
@@ -121,23 +120,26 @@ def in_the_middle(budget: R.Budget, draws: int = 6000) -> np.ndarray:
 @pytest.mark.parametrize("budget", [BUDGET, PURE], ids=str)
 def test_the_count_has_its_law(budget):
     """Standard deviation 1 / (mu sqrt p), or sqrt 2 / (epsilon p), for a sensitivity of 1."""
-    share = (
-        Means.plan_count(budget, N, True).gaussian_share
-        or Means.plan_count(budget, N, True).pure_share
-    )
-    deviation = math.sqrt(2) / (budget.epsilon * share)
+    share = Means.share_of_count(Searches.SomeNoise.of(budget), N, True)
+    deviation = math.sqrt(2) / (budget.epsilon * float(share))
     if budget.delta > 0:
         deviation = gaussian_noise_multiplier(budget) / math.sqrt(share)
     right = in_the_middle(budget)
     assert p_value(right, deviation, budget.delta == 0, 1000) > ALPHA
-    assert counted(budget).noise.law.count_deviation(share) == pytest.approx(deviation, rel=1e-12)
+    assert counted(budget).noise.count_deviation(share) == pytest.approx(deviation, rel=1e-12)
     with pytest.MonkeyPatch.context() as patch:
         source, count = noise_source(8), mock.Mock()
         plant(patch, "noise of a count", count)
-        count.side_effect = lambda share, _: (
-            0.8 * deviation * float(source.normals((1,))[0])
-            if budget.delta > 0
-            else 0.8 * deviation / math.sqrt(2) * float(np.diff(np.log(source.uniforms((2,))))[0])
+        count.side_effect = lambda exact, _: (
+            exact
+            + (
+                0.8 * deviation * float(source.normals((1,))[0])
+                if budget.delta > 0
+                else 0.8
+                * deviation
+                / math.sqrt(2)
+                * float(np.diff(np.log(source.uniforms((2,))))[0])
+            )
         )
         assert p_value(in_the_middle(budget), deviation, budget.delta == 0, 1000) < ALPHA
 
@@ -157,36 +159,44 @@ def test_both_together_fit_the_budget(delta):
     for epsilon in (0.01, 0.3, 1.0, 4.0, 30.0):
         for n in (1, 40, 75, 1000, 10**7):
             budget = R.Budget(epsilon, delta)
-            plan = Means.plan_count(budget, n, None)
-            p, g, rest = plan.pure_share, plan.gaussian_share, plan.rest
-            total = Fraction(rest.epsilon) + Fraction(epsilon) * Fraction(p)
-            assert total <= Fraction(epsilon) <= total * (1 + Fraction(1, 10**11))
-            assert p == 0 or Means.LEAST <= p <= Means.MOST
-            if not delta:
-                continue
-            z, left = gaussian_noise_multiplier(budget), gaussian_noise_multiplier(rest)
-            squares = (1 / Fraction(left) ** 2 + Fraction(g) / Fraction(z) ** 2) * Fraction(z) ** 2
-            assert squares <= 1
-            assert squares >= 1 - Fraction(1, 10**7)
-            assert g == 0 or Means.LEAST <= g <= Means.MOST
-            assert R.gaussian(left).within(rest)
+            for pure in (False, True) if delta else (True,):
+                whole = Searches.SomeNoise.of(budget, pure=pure)
+                share = Means.share_of_count(whole, n, None)
+                assert share == 0 or Means.LEAST <= share <= Means.MOST
+                parts = [whole.share(p) for p in (share, 1 - share) if p > 0]
+                assert sum(part.part for part in parts) == 1  # exactly
+                spent = sum(cost(part) for part in parts) / cost(whole)
+                assert abs(spent - 1) < Fraction(1, 10**14)
+                assert whole.guarantee.within(budget)
+
+
+def cost(noise: Searches.SomeNoise) -> Fraction:
+    """What adds up, from the scale that is drawn with: epsilon, or mu^2."""
+    return 1 / Fraction(noise.multiplier) ** (1 if noise.is_pure else 2)
 
 
 def test_a_mean_that_spends_more_than_its_share_is_refused():
-    plan = Means.plan_count(BUDGET, N, None)
-    for whole in (R.gaussian(gaussian_noise_multiplier(BUDGET)), R.pure(1.0), R.gaussian(9.0, 99)):
+    for budget in (BUDGET, PURE):
+        noise = Searches.SomeNoise.of(budget)
+        share = Means.share_of_count(noise, N, None)
+        rest = noise.share(1 - share).guarantee
+        half = R.gaussian(3.0) if noise.is_pure else R.pure(0.5)
+        for more in (noise.guarantee, noise.share(1 - 0.99 * share).guarantee, half):
+            with pytest.raises(R.InvalidArgument, match="inner"):
+                Means.Counted(Given(more), noise, share, N)
         with pytest.raises(R.InvalidArgument, match="inner"):
-            Means.Counted(Given(whole), plan, N)
-    Means.Counted(Given(R.pure(plan.rest.epsilon)), plan, N)
+            Means.Counted(Given(rest.compose(rest)), noise, share, N)
+        Means.Counted(Given(rest), noise, share, N)
 
 
 def test_few_records_are_not_counted_unless_asked():
-    assert Means.plan_count(BUDGET, 40, None) == Means.CountPlan(BUDGET, 0.0, 0.0, BUDGET)
-    assert Means.plan_count(BUDGET, 40, False).rest is BUDGET
-    assert Means.plan_count(BUDGET, 40, True).gaussian_share == Means.MOST
-    assert Means.plan_count(BUDGET, 10**6, None).gaussian_share == Means.LEAST
+    noise = Searches.SomeNoise.of(BUDGET)
+    assert Means.share_of_count(noise, 40, None) == Means.share_of_count(noise, 40, False) == 0
+    assert Means.share_of_count(noise, 40, True) == Means.MOST
+    assert Means.share_of_count(noise, 10**6, None) == Means.LEAST
+    assert Means.share_of_count(noise, 10**6, False) == 0
     with pytest.raises(R.InvalidArgument, match="count_outside"):
-        Means.plan_count(BUDGET, 40, "yes")  # type: ignore[arg-type]
+        Means.share_of_count(noise, 40, "yes")  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------- the releases
@@ -230,7 +240,7 @@ def test_counts_follow_the_truth_and_a_refused_charge_draws_nothing():
 
 
 def test_a_protected_number_of_records_is_not_stated():
-    options = {"n_min": 300}
+    options: dict[str, Any] = {"n_min": 300}
     release = mean(points(80), rng=2, **options)
     outside = release.details["outside"]
     assert outside.n is None

@@ -15,7 +15,8 @@ import riemdp
 from riemdp import Ball, Budget, noise_source
 from riemdp.mechanisms import TangentGaussian, TangentMeanNoise, WrappedGaussian
 from riemdp.privacy.accounting.gaussian import gaussian_delta
-from tests.seam import Noise, Searches, Sums
+from tests.mechanisms.numpy_search import unlimited
+from tests.seam import Noise, Sums
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -158,10 +159,11 @@ def test_the_possible_values_do_not_depend_on_the_data() -> None:
 
 
 def test_a_noisy_count_is_a_rounded_exact_sum() -> None:
-    noise, source = Searches.BudgetedNoise(BUDGET), noise_source(2)
+    source = noise_source(2)
+    purse = unlimited(BUDGET, source)
     for share in (1e-4, 0.05, 1.0):
-        deviation = noise.law.count_deviation(share)
-        drawn = [noise.count(share, source) for _ in range(50)]
+        deviation = purse.noise.count_deviation(share)
+        drawn = [purse.count(0, share) for _ in range(50)]
         assert all(Fraction(x).denominator <= 2**33 for x in drawn)
         exact = [Fraction(10**6) + Fraction(x) for x in drawn]
         assert all(float(e) == 1e6 + x for e, x in zip(exact, drawn, strict=True))

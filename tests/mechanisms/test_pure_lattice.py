@@ -16,6 +16,7 @@ from scipy import stats
 import riemdp
 from riemdp import Ball, Budget, noise_source
 from riemdp.mechanisms import TangentMeanNoise, WrappedLaplace
+from tests.mechanisms.numpy_search import unlimited
 from tests.seam import Noise, Searches
 from tests.statistical import ALPHA
 
@@ -45,9 +46,10 @@ def test_the_scale_pays_for_the_grid(dim: int) -> None:
     rng = np.random.default_rng(dim)
     for _ in range(100):
         epsilon, sensitivity = float(np.exp(rng.normal(0, 2))), float(np.exp(rng.normal(0, 20)))
-        noise = Searches.BudgetedNoise(Budget(epsilon))
         share = float(rng.uniform(0.01, 1.0))
-        scale = noise.scale(sensitivity, share, dim)
+        scale = Noise.scale_for(
+            Searches.SomeNoise.of(Budget(epsilon)).share(share), sensitivity, dim
+        )
         grid = Noise.grid_of(scale)
         assert Noise.scale_up(scale) == scale
         assert (scale / grid).is_integer()
@@ -84,10 +86,11 @@ def test_the_possible_values_do_not_depend_on_the_data() -> None:
 
 
 def test_a_pure_count_is_an_exact_sum() -> None:
-    noise, source = Searches.BudgetedNoise(Budget(0.7)), noise_source(2)
+    source = noise_source(2)
+    purse = unlimited(Budget(0.7), source)
     for share in (1e-4, 0.05, 1.0):
-        deviation = noise.law.count_deviation(share)
-        drawn = [noise.count(share, source) for _ in range(200)]
+        deviation = purse.noise.count_deviation(share)
+        drawn = [purse.count(0, share) for _ in range(200)]
         assert all(Fraction(x).denominator <= 2**33 for x in drawn)
         assert all(float(Fraction(10**6) + Fraction(x)) == 1e6 + x for x in drawn)
         assert 0.5 * deviation < np.std(drawn) < 1.6 * deviation
@@ -98,17 +101,17 @@ def test_a_pure_count_is_an_exact_sum() -> None:
 
 
 def test_counts_have_the_stated_scale() -> None:
-    noise, source = Searches.BudgetedNoise(Budget(2.0)), noise_source(6)
-    drawn = np.array([noise.count(0.5, source) for _ in range(8000)])
+    purse = unlimited(Budget(2.0), noise_source(6))
+    drawn = np.array([purse.count(0, 0.5) for _ in range(8000)])
     assert stats.kstest(drawn, stats.laplace(scale=1.0).cdf).pvalue > ALPHA
     assert stats.kstest(0.8 * drawn, stats.laplace(scale=1.0).cdf).pvalue < ALPHA
 
 
 @pytest.mark.parametrize("dim", [1, 3, 6])
 def test_lengths_of_noise_have_the_stated_law(dim: int) -> None:
-    noise, source = Searches.BudgetedNoise(Budget(1.0)), noise_source(dim)
-    scale = noise.scale(0.5, 1.0, dim)
-    drawn = np.array([noise.added(np.zeros(dim), scale, source) for _ in range(2000)])
+    purse = unlimited(Budget(1.0), noise_source(dim))
+    scale = Noise.scale_for(purse.noise, 0.5, dim)
+    drawn = np.array([purse.add(np.zeros(dim), 0.5, 1.0)[0] for _ in range(2000)])
     lengths = np.linalg.norm(drawn, axis=1)
     law = stats.gamma(dim, scale=scale)
     assert stats.kstest(lengths, law.cdf).pvalue > ALPHA

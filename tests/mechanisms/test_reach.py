@@ -88,7 +88,7 @@ def test_a_mean_of_very_many_records_is_where_it_says():
     y = np.array([0.6, 0.3])
     for budget in (Budget(1.0), Budget(1.0, 1e-6)):
         noise = mechanisms.TangentMeanNoise(PLANE, BALL, n=10**12, budget=budget)
-        noisy = noise.noise.added(y, noise.scale, noise_source(1))
+        noisy = noise._purse(noise_source(1)).add(y, noise.sensitivity, 1)[0]
         assert 0.0 < np.linalg.norm(noisy - y) < 40 * noise.scale < 1e-9
     sites = Searches.NoiseOfSites(Budget(1.0, 1e-6), 3, None)
     for kind, sums in ((Searches.TANGENTS, 1e12 * y), (Searches.SQUARES, np.array([1e12]))):

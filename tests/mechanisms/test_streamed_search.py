@@ -7,7 +7,7 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Budget, InvalidArgument, Ledger
-from riemdp.randomness import noise_source
+from tests.mechanisms.numpy_search import unlimited
 from tests.seam import Doors, Searches, plant
 
 SPACE = riemdp.SPDAffineInvariant(2)
@@ -44,11 +44,9 @@ def test_a_ball_with_one_seed_is_the_same(both, seed) -> None:
 def test_a_scale_that_no_search_asks_for_is_counted_too(both, scale) -> None:
     """A server may ask for one, and a site must not fail after it has counted the question."""
     domain = AdaptiveBall().on(SPACE)
-    source = noise_source(0)
-    noise = Searches.BudgetedNoise(BUDGET)
-    whole = Searches.SearchRecords(domain, both[0], noise, source)
+    whole = Searches.SearchRecords(domain, both[0], unlimited(BUDGET))
     streamed, _ = Doors.admit_in_parts(SPACE, "X", both[1])
-    in_parts = Searches.StreamedRecords(domain, streamed, noise, source)
+    in_parts = Searches.StreamedRecords(domain, streamed, unlimited(BUDGET))
     assert in_parts.scales_below(0, scale) == whole.scales_below(0, scale)
 
 

@@ -16,7 +16,7 @@ from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean
 from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
-from tests.mechanisms.numpy_search import FlatAnswers
+from tests.mechanisms.numpy_search import FlatAnswers, unlimited
 from tests.seam import Searches
 
 BUDGET = Budget(1.0, 1e-6)
@@ -96,12 +96,13 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
     """Counts by at most 1, clipped tangent means by at most 2 r / n in the norm at the centre."""
     n = 30
     X = records(space, n, spread=0.6)
-    noise = Searches.BudgetedNoise(BUDGET)
     domain = AdaptiveBall().on(space)
     far = jax.tree.map(np.asarray, space.random_point(8, (6,)))
     for j in range(6):
         Y = jax.tree.map(lambda a, b, j=j: np.concatenate([b[j][None], a[1:]]), X, far)
-        ours, theirs = (Searches.SearchRecords(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
+        ours, theirs = (
+            Searches.SearchRecords(domain, x, unlimited(BUDGET, Silent())) for x in (X, Y)
+        )
         for r in (0.01, 0.1, 0.5, 1.0):
             values = []
             for answers in (ours, theirs):
@@ -139,7 +140,7 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
             twin._measure()
 
     twin = FlatAnswers(X, 1.0, np.random.default_rng(0))
-    answers = Both(mechanism.domain, X, mechanism.noise, Silent())  # type: ignore[arg-type]
+    answers = Both(mechanism.domain, X, unlimited(Budget(3.0, 1e-6), Silent()))
     found = Searches.run_search(mechanism.plan, answers)
     assert len(log) > 5
     assert all(a == b for a, b in log)
@@ -154,11 +155,10 @@ def test_noise_is_what_the_shares_pay_for():
     space = riemdp.Euclidean(4)
     domain = AdaptiveBall(Ball(np.zeros(4), 1.0)).on(space)
     for budget in (BUDGET, Budget(1.0)):
-        noise = Searches.BudgetedNoise(budget)
-        source = noise_source(7)
+        purse = unlimited(budget, noise_source(7))
         share = 0.05
-        draws = np.array([noise.count(share, source) for _ in range(4000)])
-        want = noise.law.count_deviation(share)
+        draws = np.array([purse.count(0, share) for _ in range(4000)])
+        want = purse.noise.count_deviation(share)
         kurtosis = 3.0 if budget.delta > 0 else 6.0
         room = 5.5 * math.sqrt((kurtosis - 1) / len(draws))
 
@@ -167,10 +167,10 @@ def test_noise_is_what_the_shares_pay_for():
 
         assert agrees(draws)
         assert not agrees(0.8 * draws)
-        answers = Searches.SearchRecords(domain, np.zeros((50, 4)), noise, source)
+        answers = Searches.SearchRecords(domain, np.zeros((50, 4)), purse)
         answers.set_scales(())
-        scale = noise.scale(2 * 0.5 / 50, share, 4)
-        v = np.array([noise.added(jnp.zeros(4), scale, source) for _ in range(1500)])
+        scale = purse.add(jnp.zeros(4), 2 * 0.5 / 50, share)[1]
+        v = np.array([purse.add(jnp.zeros(4), 2 * 0.5 / 50, share)[0] for _ in range(1500)])
         square = np.sum(v**2, axis=1)
         mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
         spread = np.std(square) / math.sqrt(len(square))
@@ -207,7 +207,7 @@ def test_the_plan_says_whether_n_is_enough():
 def test_the_plan_answers_how_many_records_are_needed(budget):
     """Its counts are the smallest ones at which a plan for that many records says so."""
     space = riemdp.SPDAffineInvariant(8)
-    planned = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
+    planned: Any = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
     (row,) = planned.rows
     assert (planned.n, row.enough, row.error_per_radius, row.noise_factor) == (None,) * 4
     assert str(row.sampling_from) in str(planned)

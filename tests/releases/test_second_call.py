@@ -104,8 +104,8 @@ def test_a_plan_is_remembered_for_the_same_public_facts_only(monkeypatch) -> Non
 def _mechanism(ball: Ball, n: int = 400, budget: Budget = BUDGET, **choice: Any) -> object:
     name, shown = choice.pop("name", "wrapped-gaussian"), choice.pop("shown", n)
     local = ball.on(SPACE).frame.local
-    shares = Means.plan_count(budget, n, choice.pop("count_outside", None))
-    return Means.counted_mechanism(name, local, n, shares, shown, **choice)[0]
+    choice.setdefault("count_outside", None)
+    return Means.counted_mechanism(name, local, n, budget, shown, **choice)[0]
 
 
 def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:

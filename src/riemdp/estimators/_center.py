@@ -15,10 +15,10 @@ from ..domains._door import admit_records
 from ..domains._labels import is_missing, one_by_one, refuse_two_forms
 from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
-from ..mechanisms._budgeted import BudgetedNoise
-from ..mechanisms._counted import plan_count
+from ..mechanisms._counted import share_of_count
 from ..privacy import Budget, charge
 from ..privacy._cautions import warn_of
+from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..releases._mean import prepared_mean
 from ..releases._prepared import Prepared
@@ -159,12 +159,13 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         refuse_damaged(self, manifold, X)
         rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
         sizes = [len(own if labels is None else np.unique(labels[own])) for own in rows.values()]
+        noise = Noise.of(budget)
         for size in sizes:
             check_size(manifold, ball, size, budget)
-            plan_count(budget, size, self.count_outside)
+            share_of_count(noise, size, self.count_outside)
         how = composable(ball, budget, self.count_outside)
         source = noise_source(check_seed(self.random_state))
-        whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
+        whole = noise.guarantee.quoted_at(budget.delta)
         whole = whole if labels is None else whole.for_people()
         prepared: dict[str, Prepared] = {}
         for name, own in rows.items():

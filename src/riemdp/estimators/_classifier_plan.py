@@ -8,11 +8,11 @@ import math
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
-from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._counted import share_of_count
 from ..mechanisms._discriminant import DISCRIMINANT, rule_for
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
 from ._matrices import ball_or_search
 
@@ -116,7 +116,7 @@ def plan_private_classifier(
             ' riemdp.spd(k, "riemann")'
         )
     n, classes = integer("n", n), integer("classes", classes)
-    noise = BudgetedNoise(budget)
+    noise = Noise.of(budget)
     where = ball_or_search(ball)
     if isinstance(where, AdaptiveBall) and count_outside:
         raise invalid("count_outside", count_outside, "it goes with a public ball; leave it out")
@@ -148,22 +148,22 @@ def _at(
     n: int,
     manifold: AbstractManifold,
     classes: int,
-    noise: BudgetedNoise,
+    noise: Noise,
     where: Ball | AdaptiveBall,
     rule: str,
     count_outside: bool | None,
 ) -> tuple[int, float, float]:
     """The number of records that a search needs, what it or a count leaves, and the noise."""
     need, dim = 1, manifold.dim
-    share = 1.0 - share_of_count(noise.law, n, count_outside)
+    share = 1.0 - float(share_of_count(noise, n, count_outside))
     if isinstance(where, AdaptiveBall):
         domain = where.on(manifold)
         search = plan_short_search(
-            noise.law, n, dim, scales=domain.scales, largest=1.0, smallest=domain.ratio
+            noise, n, dim, scales=domain.scales, largest=1.0, smallest=domain.ratio
         )
         need = search.need
         share = max(1.0 - share_of_short_search(search), 1e-6)
     # the deviation of a coordinate of a sum of sensitivity 2
     together = classes * (dim + 1) + (dim * (dim + 1) // 2 if rule == DISCRIMINANT else 0)
-    deviation = noise.law.mean_length(share, together) / math.sqrt(together)
+    deviation = noise.mean_length(share, together) / math.sqrt(together)
     return need, share, classes * deviation * math.sqrt(dim) / n

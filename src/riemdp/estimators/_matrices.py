@@ -20,10 +20,11 @@ from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd_by_name import METRICS
 from ..mechanisms import AbstractMechanism
-from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms._counted import Counted, share_of_count
 from ..mechanisms._labelled import Labelled, LabelledInBall
 from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..statistics._membership import Membership
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
 
@@ -76,9 +77,10 @@ class LabelledMatrices:
         """A mechanism in a public ball, with the count of what lies outside beside it where it is
         wanted or useful, and the value that the pair takes.
         """
-        shares = plan_count(budget, self.n, wanted)
-        inner = make(self.manifold, ball, budget=shares.rest, **given)
-        return Counted(inner, shares, self.n), (self.value, None)
+        noise = Noise.of(budget)
+        share = share_of_count(noise, self.n, wanted)
+        inner = make(self.manifold, ball, budget=noise.share(1 - share), **given)
+        return Counted(inner, noise, share, self.n), (self.value, None)
 
     @property
     def facts(self) -> dict[str, Any]:

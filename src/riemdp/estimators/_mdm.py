@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,13 +26,15 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
-from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms._counted import Counted
+from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
-from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
+from ..privacy import Budget, Guarantee, charge
 from ..privacy._cautions import warn_of
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
-from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
+from ..releases._plan import made_plan
 from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
@@ -304,12 +307,10 @@ class PrivateMDM(
     ) -> _Releases:
         assert self.budget is not None
         streamed = isinstance(clamped, Stream)
-        plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
-        name = self._name(domain, min(sizes), self.budget)
+        name = self._name(domain, min(sizes), Fraction(1))
         local = domain.frame.local
         mechanisms = [
-            counted_mechanism(name, local, n, plan, n, streamed=streamed)[0]
-            for n, plan in zip(sizes, plans, strict=True)
+            self._mechanism(name, local, n, n, Fraction(1), streamed=streamed) for n in sizes
         ]
         values = [
             mean_query(domain, n, streamed=streamed).value(
@@ -333,13 +334,12 @@ class PrivateMDM(
                 " have",
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
-        half = half_budget(self.budget)
-        plan = plan_count(half, m, self.count_outside)
+        half = Fraction(1, 2)  # of the budget: one record changes two of the means
         name = self._name(domain, m, half)
         local = domain.frame.local
         # made for m, and shown without it: the sizes of the classes are private
         streamed = isinstance(clamped, Stream)
-        mechanism, _ = counted_mechanism(name, local, m, plan, None, streamed=streamed)
+        mechanism = self._mechanism(name, local, m, None, half, streamed=streamed)
         query = mean_query(domain, m, streamed=streamed)
         # Every class is solved as n + 1 entries, those of other classes with share 0: private
         # labels decide the size of no array.
@@ -357,15 +357,34 @@ class PrivateMDM(
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
             points = np.concatenate([entries, filler])
             values.append(query.value(Records(points, shares)))
-        one = mechanism.guarantee
         classes = len(own)
         most = min(classes, 2)
-        return [mechanism] * classes, values, one.repeat(most), most
+        whole = mechanism.guarantee
+        if most == 2:
+            whole = Noise.of(self.budget, pure=mechanism.noise.is_pure).guarantee
+        return [mechanism] * classes, values, whole, most
 
-    def _name(self, domain: Domain, n: int, budget: Budget) -> str:
+    def _mechanism(
+        self,
+        name: str,
+        local: Domain,
+        n: int,
+        shown: int | None,
+        part: Fraction,
+        *,
+        streamed: bool,
+    ) -> Counted:
+        """The mechanism of one class mean, with its count, for this share of the budget."""
+        assert self.budget is not None
+        how: dict[str, Any] = {"part": part, "count_outside": self.count_outside}
+        made, _ = counted_mechanism(name, local, n, self.budget, shown, streamed=streamed, **how)
+        return made
+
+    def _name(self, domain: Domain, n: int, part: Fraction) -> str:
         if self.mechanism != "auto":
             return self.mechanism
-        return _best(domain, n, budget, self.count_outside)
+        assert self.budget is not None
+        return _best(domain, n, self.budget, part, self.count_outside)
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:
@@ -419,31 +438,16 @@ def _outside(_: Point, outside: np.ndarray, weights: np.ndarray) -> np.float64:
     return np.float64(np.count_nonzero(outside & (weights > 0.0)))
 
 
-def half_budget(budget: Budget) -> Budget:
-    """The largest budget such that two releases under it keep within `budget`.
-
-    With delta > 0 by the exact composition of two Gaussians (one of noise multiplier z has
-    delta(eps) at eps = epsilon / 2); pure budgets are halved. A pure mechanism under a budget with
-    delta > 0 spends half the epsilon then, which is what epsilon / 2 in the Gaussian case was
-    chosen for: both kinds fit the same pair.
-    """
-    if budget.delta == 0:
-        return Budget(budget.epsilon / 2)
-    z = gaussian_noise_multiplier(budget, 2) * (
-        1 + 1e-9
-    )  # a margin for the rounding of two calibrations
-    # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the
-    # Gaussian to calibrate.
-    return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)
-
-
 @functools.lru_cache(maxsize=64, typed=True)
-def _best(domain: Domain, n: int, budget: Budget, count_outside: bool | None) -> str:
+def _best(
+    domain: Domain, n: int, budget: Budget, part: Fraction, count_outside: bool | None
+) -> str:
     """The mechanism of the smallest stated error: a function of public facts."""
-    ball, manifold = Ball._of(domain), domain.manifold
+    manifold = domain.manifold
+    facts = MeanFacts(manifold, Ball._of(domain), n, budget, part=part)
     rows = [
         r
-        for r in plan_private_mean(manifold, ball, n, budget, count_outside=count_outside)
+        for r in made_plan(facts, budget, count_outside)
         if r.mechanism in MECHANISMS and r.eligible
     ]
     known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -18,10 +19,11 @@ from ..domains._names import names_of, of_coordinates
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._common import needs_log
-from ..privacy import Budget, charge, split_budget
+from ..mechanisms._lattice import check_drawable
+from ..privacy import Budget, charge
 from ..privacy._cautions import warn_of
+from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
@@ -159,7 +161,8 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         wanted = dim if self.n_components is None else self.n_components
         count = integer("n_components", wanted, at_least=1, at_most=dim)
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
-        parts = split_budget(budget, [share, 1.0 - share])
+        noise = Noise.of(budget)
+        parts = noise.share(share), noise.share(1 - Fraction(share))
         source = noise_source(check_seed(self.random_state))
         needs_log(manifold, "principal geodesic analysis")
         domain = ball.on(manifold) if isinstance(ball, Ball) else None
@@ -168,10 +171,10 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         grouped = of_groups(manifold, X, groups, domain)
         points, n = admit_records(manifold, "X", grouped.points if grouped else X)
         check_size(manifold, ball, n, parts[0])
-        whole = BudgetedNoise(budget).guarantee
+        whole = noise.guarantee
         whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
-        BudgetedNoise(parts[1]).check(dim * (dim + 1) // 2)
-        how = composable(ball, parts[0], None if domain is None else False)
+        check_drawable(parts[1], dim * (dim + 1) // 2)
+        how = composable(ball, budget, None if domain is None else False)
         of_mean = prepared_mean(manifold, points, ball, parts[0], groups=grouped, **how)
         assert isinstance(of_mean, Prepared)
         # What can be refused was. The mean is moved into its ball, so that it is a point that a

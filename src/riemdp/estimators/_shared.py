@@ -19,6 +19,7 @@ from ..privacy import (
     _elsewhere,
 )
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..statistics import FrechetMean
 from ._splitters import warn_of_groups
 
@@ -127,7 +128,7 @@ def refuse_weights(sample_weight: object) -> None:
 
 
 def check_size(
-    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget
+    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget | Noise
 ) -> None:
     """Raise, from public numbers, where n records are not enough for a private mean."""
     if isinstance(ball, AdaptiveBall):

@@ -29,11 +29,13 @@ from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._common import needs_log
+from ..mechanisms._lattice import check_drawable
 from ..mechanisms._outside import told_of_people, warn_of_counts
 from ..mechanisms._private_ball import facts_of_search, observed
 from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_plan import SearchPlan
 from ..mechanisms._search_sites import SearchSite
+from ..mechanisms._shrinking import kept
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE
 from ..privacy._cautions import warn_of
@@ -291,7 +293,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         return LATTICE
 
     def _check_noise(self) -> None:
-        self.noise.each.check(self.manifold.dim)
+        check_drawable(self.noise.each, self.manifold.dim)
 
     def _admit(self, value: list[Any]) -> list[Any]:
         if isinstance(self.terms.search, AdaptiveBall):
@@ -410,15 +412,15 @@ class MeanOverSites(OverSites):
         """A point."""
         manifold = self.manifold
         found = run_search(self.plan, server)
-        center, left, r = server.center, found.left, server.size(found.radius)
-        stretch, lost = found.plan.stretch, server.lost
+        center, r = server.center, server.size(found.radius)
+        stretch = found.plan.stretch
         outside = outside_of(server, found, found.radius)
-        left -= server.lost - lost
+        left = float(server.left)
         ask = server.tangents(r, left * (1.0 - self.variance))
         heard = server.summed(ask)
         noisy, deviation = stretch * heard.mean, stretch * heard.deviation
-        kept = self.noise.each.kept(manifold, center, noisy, deviation, r)
-        value = end_of(manifold, center, kept)
+        shorter = kept(self.noise.each, manifold, center, noisy, deviation, r)
+        value = end_of(manifold, center, shorter)
         lengths = gaussian_law(manifold.dim, deviation, exact=False)
         query = TangentMean(Domain(manifold, center, r), heard.records)
         facts = self._facts(server, found) | {

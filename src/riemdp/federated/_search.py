@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import jax
@@ -25,7 +26,7 @@ from .._errors import InvalidArgument, RiemdpError, invalid
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
 from ..manifolds._base import Point
-from ..mechanisms._budgeted import Floats
+from ..mechanisms._common import Floats
 from ..mechanisms._search_answers import SearchAnswers
 from ..mechanisms._search_sites import (
     SCALE,
@@ -306,25 +307,30 @@ class SumsOverSites(SearchAnswers):
         """The public number of all records."""
         return sum(self.terms.sizes.values())
 
+    @property
+    def left(self) -> Fraction:
+        """What is neither spent nor was asked in vain."""
+        return 1 - sum((Fraction(asked.share) for asked in self.transcript), Fraction(0))
+
     def take(self, center: Point) -> None:
         self.center = center
 
-    def valid(self, share: float) -> float:
-        return self._counted(Ask(VALID, share, self.center, 1.0, self.unit))
+    def valid(self, share: float | Fraction) -> float:
+        return self._counted(Ask(VALID, float(share), self.center, 1.0, self.unit))
 
-    def scale_count(self, factor: int, scale: float, share: float) -> float:
-        return self._counted(Ask(SCALE, share, self.center, float(scale), self.unit, factor))
+    def scale_count(self, factor: int, scale: float, share: float | Fraction) -> float:
+        return self._counted(Ask(SCALE, float(share), self.center, float(scale), self.unit, factor))
 
-    def count(self, radius: float, share: float) -> float:
-        return self._counted(Ask(WITHIN, share, self.center, self.size(radius), self.unit))
+    def count(self, radius: float, share: float | Fraction) -> float:
+        return self._counted(Ask(WITHIN, float(share), self.center, self.size(radius), self.unit))
 
-    def noisy_mean(self, radius: float, share: float) -> tuple[Floats, float]:
+    def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
         heard = self.summed(self.tangents(radius, share))
         return heard.mean, heard.deviation
 
-    def tangents(self, radius: float, share: float) -> Ask:
+    def tangents(self, radius: float, share: float | Fraction) -> Ask:
         """The question for the sum of tangent vectors at the centre."""
-        return Ask(TANGENTS, share, self.center, float(radius), self.unit)
+        return Ask(TANGENTS, float(share), self.center, float(radius), self.unit)
 
     def squares(self, center: Point, radius: float, share: float) -> Ask:
         """The question for the sum of squared distances from a released point."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._errors import InvalidArgument
 from ..domains._door import admit_in_parts, admit_records
-from ..mechanisms._budgeted import Floats
+from ..mechanisms._common import Floats
 from ..mechanisms._search_sites import Ask, SearchSite
 from ..optimizers._account import check_affordable
 from ..privacy import gaussian

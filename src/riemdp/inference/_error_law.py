@@ -17,6 +17,7 @@ from scipy import special
 
 from .._errors import real
 from ..manifolds import AbstractManifold, Lorentz, Sphere
+from ..privacy._noise import Noise
 from ..sampling._laplace import is_flat, laplace_scale_limit
 from ..sampling._radial_density import radial_log_density
 
@@ -340,3 +341,9 @@ def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> Tabul
         "hyperbolic comparison triangle, value at the edge of the ball",
         table,
     )
+
+
+def lengths_of(noise: Noise, scale: float, dim: int) -> ErrorLaw:
+    """Law of the length of noise of this scale."""
+    law = laplace_law if noise.is_pure else gaussian_law
+    return law(dim, scale, exact=False)

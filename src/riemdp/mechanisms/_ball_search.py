@@ -1,16 +1,18 @@
 """The search for a private ball.
 
 It sees records only through noisy answers (`Answers`): counts of records, and means of clipped
-tangent vectors. Each answer costs a public share of the budget, and the shares add up to at most 1.
+tangent vectors. Each answer costs a public share of the budget, and the shares add up to at most 1,
+which a `Purse` holds them to.
 What comes next may depend on earlier answers, because those are released; the guarantee of the
 whole transcript is proved in docs/proofs/private-ball.md.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
-from typing import Protocol
+from fractions import Fraction
 
 from ._search_plan import HALF_OCTAVES, ROOT_TWO, SCALE_STEPS, SearchPlan
 
@@ -20,35 +22,36 @@ _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
 _MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
 
 
-class Answers(Protocol):
-    """Noisy answers about private records. Each call spends its share and releases its answer.
+class Answers(abc.ABC):
+    """Noisy answers about private records. Each call spends its share and releases its answer."""
 
-    Where a question can fail and is asked again, an attribute `lost` holds the share that was spent
-    in vain so far (`SearchAnswers`).
-    """
+    @property
+    @abc.abstractmethod
+    def left(self) -> Fraction:
+        """The share of the budget that is not spent yet."""
 
-    def valid(self, share: float) -> float:
+    @abc.abstractmethod
+    def valid(self, share: float | Fraction) -> float:
         """Noisy number of records that are points of the space. No other record is in a count."""
-        ...
 
-    def scale_count(self, factor: int, scale: float, share: float) -> float:
+    @abc.abstractmethod
+    def scale_count(self, factor: int, scale: float, share: float | Fraction) -> float:
         """Noisy number of records whose scale factor number `factor` is at most `scale`."""
-        ...
 
+    @abc.abstractmethod
     def set_scales(self, scales: tuple[float, ...]) -> None:
         """Take the first centre, at these scales, as the centre."""
-        ...
 
-    def count(self, radius: float, share: float) -> float:
+    @abc.abstractmethod
+    def count(self, radius: float, share: float | Fraction) -> float:
         """Noisy number of records within `radius` of the centre."""
-        ...
 
-    def move(self, radius: float, share: float, stretch: float) -> bool | None:
+    @abc.abstractmethod
+    def move(self, radius: float, share: float | Fraction, stretch: float) -> bool | None:
         """Release the mean of the records' tangent vectors at the centre, clipped at `radius`, and
         take the end of `stretch` times it as the centre. True: the move was so long that the next
         centre may still be far from the records, a function of released numbers.
         """
-        ...
 
 
 @dataclasses.dataclass
@@ -66,39 +69,21 @@ class SearchResult:
 
     plan: SearchPlan
     radius: float
-    spent: float = 0.0
+    spent: Fraction = Fraction(0)
     radii: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
     rounds: int = 0
 
     @property
-    def left(self) -> float:
+    def left(self) -> Fraction:
         """The share that is left for the release, once the count outside the ball is paid for."""
-        return 1.0 - self.spent - self.plan.outside_share
+        return 1 - self.spent - Fraction(self.plan.outside_share)
 
 
-class _Purse:
-    """Buys answers and keeps count of what is left of the budget. The first is the count of valid
-    records, which `plan` is made for.
-    """
-
-    def __init__(self, plan: SearchPlan, answers: Answers):
-        plan.check()
-        self.answers, self._left = answers, 1.0
-        self.plan = plan.among(answers.valid(self.spend(plan.valid_share)))
-
-    @property
-    def left(self) -> float:
-        """What is neither spent nor was asked in vain (`Answers.lost`)."""
-        return self._left - getattr(self.answers, "lost", 0.0)
-
-    def spend(self, share: float) -> float:
-        self._left -= share
-        assert self.left > 0, "a search spends less than the whole budget"
-        return share
-
-    def holds(self, radius: float, rank: float, share: float) -> bool:
-        return self.answers.count(radius, self.spend(share)) >= rank
+def _begun(plan: SearchPlan, answers: Answers) -> SearchPlan:
+    """The plan for the count of valid records, which is the first answer."""
+    plan.check()
+    return plan.among(answers.valid(plan.valid_share))
 
 
 def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
@@ -107,118 +92,115 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
 
     Every decision is a function of the plan and of released answers.
     """
-    purse = _Purse(plan, answers)
-    plan = purse.plan
-    scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
+    plan = _begun(plan, answers)
+    scales = tuple(_locate_scale(plan, answers, i) for i in range(plan.scales))
     answers.set_scales(scales)
-    radius = _first_radius(plan, purse)
+    radius = _first_radius(plan, answers)
     radii = [radius]
     rounds = 0
-    while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, purse))):
-        far = answers.move(radius, purse.spend(plan.centre_share), plan.stretch)
+    while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, answers))):
+        far = answers.move(radius, plan.centre_share, plan.stretch)
         rounds += 1
-        before, radius = radius, _next_radius(plan, purse, radius)
+        before, radius = radius, _next_radius(plan, answers, radius)
         radii.append(radius)
         if 0.7 * before < radius < 1.5 * before and not far:
             break
     if plan.moves:
-        radius = _refined(plan, purse, radius)
+        radius = _refined(plan, answers, radius)
         radii.append(radius)
-    return SearchResult(plan, radius, 1.0 - purse.left, tuple(radii), scales, rounds)
+    return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, rounds)
 
 
 def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
     """Count the valid records, locate the scale, the median distance, and if n allows a centre and
     the median distance about it. Every decision is a function of the plan and of released answers.
     """
-    purse = _Purse(plan, answers)
-    plan = purse.plan
-    scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
+    plan = _begun(plan, answers)
+    scales = tuple(_locate_scale(plan, answers, i) for i in range(plan.scales))
     answers.set_scales(scales)
     first, second = HALF_OCTAVES
-    radius = _median_radius(plan, purse, plan.largest, first)
+    radius = _median_radius(plan, answers, plan.largest, first)
     radii = [radius]
     if plan.moves:
-        answers.move(radius, purse.spend(plan.centre_share), plan.stretch)
-        radius = _median_radius(plan, purse, min(plan.largest, ROOT_TWO * radius), second)
+        answers.move(radius, plan.centre_share, plan.stretch)
+        radius = _median_radius(plan, answers, min(plan.largest, ROOT_TWO * radius), second)
         radii.append(radius)
-    return SearchResult(plan, radius, 1.0 - purse.left, tuple(radii), scales, len(radii) - 1)
+    return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, len(radii) - 1)
 
 
-def _median_radius(plan: SearchPlan, purse: _Purse, largest: float, counts: int) -> float:
+def _median_radius(plan: SearchPlan, answers: Answers, largest: float, counts: int) -> float:
     """The median distance, to a factor 2^(1/4), among 2^counts half octaves below `largest`."""
     low, high = -(2**counts), 0
     for _ in range(counts):
         middle = (low + high) // 2
-        if purse.holds(largest * 2.0 ** (middle / 2), plan.valid / 2, plan.fine_share):
+        if answers.count(largest * 2.0 ** (middle / 2), plan.fine_share) >= plan.valid / 2:
             high = middle
         else:
             low = middle
     return largest * 2.0 ** ((low + high) / 4)
 
 
-def _worth_another(plan: SearchPlan, purse: _Purse) -> bool:
-    return purse.left - plan.centre_share - 4 * plan.fine_share > 0.5
+def _worth_another(plan: SearchPlan, answers: Answers) -> bool:
+    return answers.left - plan.centre_share - 4 * plan.fine_share > 0.5
 
 
-def _locate_scale(plan: SearchPlan, purse: _Purse, factor: int) -> float:
+def _locate_scale(plan: SearchPlan, answers: Answers, factor: int) -> float:
     """The median of a scale factor, by bisection with noisy counts."""
     low, high = -SCALE_RANGE, SCALE_RANGE
     for _ in range(SCALE_STEPS):
         middle = (low + high) / 2
-        share = purse.spend(plan.coarse_share)
-        if purse.answers.scale_count(factor, middle, share) >= plan.valid / 2:
+        if answers.scale_count(factor, middle, plan.coarse_share) >= plan.valid / 2:
             high = middle
         else:
             low = middle
     return (low + high) / 2
 
 
-def _first_radius(plan: SearchPlan, purse: _Purse) -> float:
+def _first_radius(plan: SearchPlan, answers: Answers) -> float:
     """The smallest power of 2 (times the largest radius) that holds `coarse_rank` records."""
     rank, share = plan.coarse_rank, plan.coarse_share
     low, high = math.floor(math.log2(plan.smallest / plan.largest)), 0
     while high - low > 1:
         middle = (low + high) // 2
-        if purse.holds(plan.largest * 2.0**middle, rank, share):
+        if answers.count(plan.largest * 2.0**middle, share) >= rank:
             high = middle
         else:
             low = middle
     radius = plan.largest * 2.0**high
-    if plan.moves and purse.holds(radius / ROOT_TWO, rank, share):
+    if plan.moves and answers.count(radius / ROOT_TWO, share) >= rank:
         radius /= ROOT_TWO
     return radius
 
 
-def _next_radius(plan: SearchPlan, purse: _Purse, radius: float) -> float:
+def _next_radius(plan: SearchPlan, answers: Answers, radius: float) -> float:
     """From the radius about the last centre, up or down to the one about this centre."""
-    rank, share = plan.fine_rank(purse.left), plan.fine_share
+    rank, share = plan.fine_rank(float(answers.left)), plan.fine_share
     step = 0
-    if not purse.holds(radius, rank, share):
-        while radius < plan.largest and purse.left > _LEAST_FINAL:
+    if answers.count(radius, share) < rank:
+        while radius < plan.largest and answers.left > _LEAST_FINAL:
             radius *= ROOT_TWO if step < 2 else 2.0
             step += 1
-            if purse.holds(radius, rank, share):
+            if answers.count(radius, share) >= rank:
                 break
         return min(radius, plan.largest)
-    while radius > plan.smallest and purse.left > _LEAST_FINAL:
+    while radius > plan.smallest and answers.left > _LEAST_FINAL:
         smaller = radius / (ROOT_TWO if step < 3 else 2.0)
-        if not purse.holds(smaller, rank, share):
+        if answers.count(smaller, share) < rank:
             break
         radius = smaller
         step += 1
     return max(radius, plan.smallest)
 
 
-def _refined(plan: SearchPlan, purse: _Purse, radius: float) -> float:
+def _refined(plan: SearchPlan, answers: Answers, radius: float) -> float:
     """The radius between radius / sqrt 2 and radius, to a factor 2^(1/8), by two bisections."""
-    rank = plan.fine_rank(purse.left)
+    rank = plan.fine_rank(float(answers.left))
     low, high = max(radius / ROOT_TWO, plan.smallest), radius
     for _ in range(2):
-        if purse.left < _LEAST_FINAL:
+        if answers.left < _LEAST_FINAL:
             break
         middle = math.sqrt(low) * math.sqrt(high)
-        if purse.holds(middle, rank, plan.fine_share):
+        if answers.count(middle, plan.fine_share) >= rank:
             high = middle
         else:
             low = middle

@@ -21,6 +21,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..privacy._arithmetic import IDEALISED
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import LaplaceNoise, Noise
 from ..privacy._permit import Permit, Receipt
 from ..randomness import NoiseSource, noise_source
 from ._release import Release
@@ -209,7 +210,8 @@ class PointMechanism(AbstractMechanism[Any]):
     Attributes:
         manifold: The space.
         sensitivity: Sensitivity of the value, as the mechanism's docstring measures it.
-        budget: What was given to spend; a pure mechanism spends its epsilon alone.
+        budget: What was given to spend, a `Budget` or noise that was made of one; a pure mechanism
+            spends its epsilon alone.
         scale: sigma of a Gaussian, s of a Laplace or K-norm law.
         adjacency: The neighbours that `sensitivity` and `guarantee` are for.
         ball: The public ball that values are moved into, or None.
@@ -218,7 +220,7 @@ class PointMechanism(AbstractMechanism[Any]):
 
     manifold: AbstractManifold
     sensitivity: float
-    budget: Budget
+    budget: Budget | Noise
     scale: float
     adjacency: str
     ball: Ball | None = None
@@ -231,9 +233,14 @@ class PointMechanism(AbstractMechanism[Any]):
     """Whether releases are moved into the public ball."""
 
     @property
-    def quoted_budget(self) -> Budget:
-        """`budget`."""
-        return self.budget
+    def quoted_budget(self) -> Budget | None:
+        """`budget`, or what its noise keeps within."""
+        return self.budget if isinstance(self.budget, Budget) else self.budget.budget
+
+    def _quoted(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee, which quotes its epsilon at the delta of the budget."""
+        budget = self.quoted_budget
+        return guarantee if budget is None else guarantee.quoted_at(budget.delta)
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
@@ -283,7 +290,7 @@ class PureMechanism(PointMechanism):
         epsilon: What one release spends.
     """
 
-    epsilon: float | Budget
+    epsilon: float | Budget | Noise
 
     @property
     def guarantee(self) -> Guarantee:
@@ -292,15 +299,18 @@ class PureMechanism(PointMechanism):
 
     @functools.cached_property
     def _guarantee(self) -> Guarantee:
-        found = pure(self.budget.epsilon, adjacency=self.adjacency)
-        return found.quoted_at(self.budget.delta)
+        assert isinstance(self.epsilon, float)
+        return self._quoted(pure(self.epsilon, adjacency=self.adjacency))
 
     def _check_epsilon(self) -> float:
-        """Read `epsilon`, a number or a `Budget`, and fix it and `budget`."""
+        """Read `epsilon`, a number, a `Budget` or Laplace noise, and fix it and `budget`."""
         given = self.epsilon
-        budget = given if isinstance(given, Budget) else Budget(real("epsilon", given, above=0.0))
-        self._settle(epsilon=budget.epsilon, budget=budget)
-        return budget.epsilon
+        if not isinstance(given, Budget | Noise):
+            given = Budget(real("epsilon", given, above=0.0))
+        noise = Noise.of(given, pure=True)
+        assert isinstance(noise, LaplaceNoise)
+        self._settle(epsilon=noise.spent, budget=given)
+        return noise.spent
 
 
 def rounded_up(x: float) -> float:

@@ -26,10 +26,11 @@ from .._trees import map_leaves
 from ..domains._ends import end_of
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ._base import Drawn
-from ._budgeted import BudgetedNoise, Floats
+from ._common import Floats
 from ._labelled import (
     Found,
     Labelled,
@@ -44,7 +45,7 @@ class _ClassMeans:
     """The release of class means, wherever they are seen from."""
 
     manifold: AbstractManifold
-    noise: BudgetedNoise
+    noise: Noise
     n: int
     classes: int
     sizes: tuple[int, ...] | None
@@ -72,16 +73,16 @@ class _ClassMeans:
         found = self._found(value, source)
         center, r = found.ball.center, found.ball.radius
         joint = self.sums(found.z, value.labels, value.members)
-        together = self._coordinates
-        scale = self.noise.scale(self.sensitivity, found.left, together)
+        left = found.purse.left
         if self.sizes is None:
-            noisy = self.noise.added(joint.ravel(), scale, source).reshape(joint.shape)
+            made, scale, _ = found.purse.add(joint.ravel(), self.sensitivity, left)
+            noisy = made.reshape(joint.shape)
             sums, sizes = noisy[:, :-1], np.maximum(noisy[:, -1], self.n / (4.0 * self.classes))
         else:
-            sums = np.stack([self.noise.added(one, scale, source) for one in joint])
-            sizes = np.array(self.sizes, dtype=np.float64)
+            each, scale, _ = found.purse.add_apart(list(joint), self.sensitivity, left)
+            sums, sizes = np.stack(each), np.array(self.sizes, dtype=np.float64)
         # the noise of a K-norm mechanism is treated as if it were Gaussian
-        deviation = scale * np.sqrt(together + 1.0) if self.noise.is_pure else scale
+        deviation = self.noise.deviation(scale, self._coordinates)
         coordinates = r * contracted(sums / sizes[:, None], deviation / sizes)
         points = [end_of(self.manifold, center, y) for y in coordinates]
         facts = found.facts | {

@@ -15,12 +15,13 @@ from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import ClippingExcess
 from ..statistics._excess import GroupedRecords
 from ..statistics._query import Records
 from ._base import Drawn
-from ._budgeted import BudgetedMechanism
+from ._purse import BudgetedMechanism
 from ._variance import noisy_number
 
 
@@ -76,7 +77,7 @@ class ClippingBoundNoise(BudgetedMechanism[Records]):
         *,
         n: int,
         reach: float,
-        budget: Budget,
+        budget: Budget | Noise,
         streamed: bool = False,
     ):
         super().__init__(budget)
@@ -87,4 +88,4 @@ class ClippingBoundNoise(BudgetedMechanism[Records]):
         return self.query.prepare(value)
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
-        return noisy_number(self.query, value, self.noise, 1.0, source)
+        return noisy_number(self.query, value, self._purse(source), 1)

@@ -19,7 +19,8 @@ from ..domains._clamp import LOOSE, clamp
 from ..domains._ends import exp_everywhere, shortened
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
-from ..privacy import Budget, gaussian_noise_multiplier
+from ..privacy import Budget
+from ..privacy._noise import Noise
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
@@ -70,14 +71,17 @@ def _missing_log(manifold: AbstractManifold) -> NotImplementedError | None:
     return None
 
 
-def gaussian_multiplier(budget: Budget, calibration: str) -> float:
+def gaussian_multiplier(budget: Budget | Noise, calibration: str) -> float:
     """Noise multiplier for a budget with delta > 0.
 
     Args:
-        budget: What one release may spend.
+        budget: What one release may spend; or Gaussian noise that was made of it, which is
+            "analytic".
         calibration: "analytic", or "classical": sqrt(2 ln(1.25 / delta)) / epsilon, which is proved
             for epsilon <= 1 only.
     """
+    if isinstance(budget, Noise) and calibration == "analytic":
+        return Noise.of(budget, pure=False).multiplier
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
     if not budget.delta > 0:
@@ -88,7 +92,7 @@ def gaussian_multiplier(budget: Budget, calibration: str) -> float:
             "(RiemannianLaplace, WrappedLaplace, KNormGradient)",
         )
     if calibration == "analytic":
-        return gaussian_noise_multiplier(budget)
+        return Noise.of(budget).multiplier
     if budget.epsilon > 1:
         raise invalid(
             "calibration",

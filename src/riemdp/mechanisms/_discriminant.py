@@ -29,11 +29,12 @@ from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
 from ..manifolds._spectral import unpack
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
 from ._base import Drawn
-from ._budgeted import BudgetedNoise, Floats
+from ._common import Floats
 from ._labelled import (
     Found,
     Labelled,
@@ -43,6 +44,7 @@ from ._labelled import (
     contracted,
     public_classes,
 )
+from ._purse import Purse
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
@@ -109,17 +111,17 @@ class LabelledSums:
             parts.append(_WEIGHT * n * second_moment(rows, shares))
         return np.concatenate(parts)
 
-    def noisy(
-        self, joint: Floats, noise: BudgetedNoise, scale: float, source: NoiseSource
-    ) -> Floats:
-        """That vector with noise of this scale."""
+    def noisy(self, joint: Floats, purse: Purse) -> tuple[Floats, float]:
+        """That vector with the noise of what is left in the purse, and its scale."""
         if not self.apart:
-            return noise.added(joint, scale, source)
-        own = joint.reshape(self.classes, self.dim)
-        return np.concatenate([noise.added(one, scale, source) for one in own])
+            noisy, scale, _ = purse.add(joint, self.sensitivity, purse.left)
+            return noisy, scale
+        own = list(joint.reshape(self.classes, self.dim))
+        each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left)
+        return np.concatenate(each), scale
 
     # ---------------------------------------------------------------- after the noise
-    def scores(self, noisy: Floats, scale: float, *, pure: bool) -> Scores:
+    def scores(self, noisy: Floats, scale: float, noise: Noise) -> Scores:
         """The classifier, from released numbers alone."""
         sums, rest = np.split(noisy, [self.classes * self.dim])
         sums = sums.reshape(self.classes, self.dim)
@@ -128,7 +130,7 @@ class LabelledSums:
             counts, rest = np.split(rest, [self.classes])
             sizes = np.maximum(counts / _WEIGHT, self.n / (4.0 * self.classes))
         # the noise of a K-norm mechanism is treated as if it were Gaussian
-        deviation = scale * math.sqrt(self.together + 1.0) if pure else scale
+        deviation = noise.deviation(scale, self.together)
         means = contracted(sums / sizes[:, None], deviation / sizes)
         if not self.moments:
             return Scores(means, -0.5 * np.sum(means**2, axis=1), means, sizes)
@@ -161,7 +163,7 @@ class Scores:
     sizes: Floats
 
 
-def rule_for(noise: BudgetedNoise, dim: int) -> str:
+def rule_for(noise: Noise, dim: int) -> str:
     """What is released, from public numbers: second moments too where noise is Gaussian (there
     they cost the class sums nothing) and the matrix is not too large.
     """
@@ -178,7 +180,7 @@ class _Discriminant:
     """The release of a linear classifier, wherever records are seen from."""
 
     manifold: AbstractManifold
-    noise: BudgetedNoise
+    noise: Noise
     _found: Callable[[Labelled, NoiseSource], Found]
 
     def __init__(
@@ -188,7 +190,7 @@ class _Discriminant:
         *,
         n: int,
         classes: int,
-        budget: Budget,
+        budget: Budget | Noise,
         sizes: Sequence[int] | None = None,
     ):
         given = {"n": n, "classes": classes, "budget": budget, "sizes": sizes}
@@ -201,17 +203,17 @@ class _Discriminant:
         return self.sums.together
 
     def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
-        sums, noise, found = self.sums, self.noise, self._found(value, source)
-        scale = noise.scale(sums.sensitivity, found.left, sums.together)
+        sums, found = self.sums, self._found(value, source)
+        left = found.purse.left
         joint = sums.joint(found.z, value.labels, value.members)
-        noisy = sums.noisy(joint, noise, scale, source)
-        scores = sums.scores(noisy, scale, pure=noise.is_pure)
+        noisy, scale = sums.noisy(joint, found.purse)
+        scores = sums.scores(noisy, scale, self.noise)
         radius = found.ball.radius
         facts = found.facts | {
             "rule": self.rule,
             "coordinates": radius * scores.means,
             "sizes": None if sums.sizes is not None else tuple(float(s) for s in scores.sizes),
-            "share_of_classifier": found.left,
+            "share_of_classifier": float(left),
         }
         made = np.column_stack([scores.coefficients / radius, scores.intercepts])
         return Drawn(made, scale, sums.sensitivity, None, facts)

@@ -19,6 +19,7 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget, Guarantee, gaussian
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._spectral import symmetric_normals
 from ._base import PointMechanism, PureMechanism, rounded_up
@@ -78,7 +79,7 @@ class ExtrinsicGaussian(_Extrinsic):
     manifold: AbstractManifold
     _: dataclasses.KW_ONLY
     sensitivity: float
-    budget: Budget
+    budget: Budget | Noise
     calibration: str = "analytic"
     project: bool = True
     adjacency: str = ADJACENCIES[0]
@@ -109,7 +110,7 @@ class ExtrinsicGaussian(_Extrinsic):
         return cls(
             facts.manifold,
             sensitivity=facts.ambient_sensitivity,
-            budget=facts.budget,
+            budget=facts.for_gaussian,
             calibration=facts.calibration,
             adjacency=facts.adjacency,
         )
@@ -144,7 +145,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
     manifold: AbstractManifold
     _: dataclasses.KW_ONLY
     sensitivity: float
-    epsilon: float | Budget
+    epsilon: float | Budget | Noise
     project: bool = True
     adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
@@ -162,7 +163,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
         return cls(
             facts.manifold,
             sensitivity=facts.ambient_sensitivity,
-            epsilon=facts.budget,
+            epsilon=facts.noise(pure=True),
             adjacency=facts.adjacency,
         )
 

@@ -24,6 +24,7 @@ from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import (
     HOPELESS,
@@ -147,7 +148,7 @@ class KNormGradient(PureMechanism):
     _: dataclasses.KW_ONLY
     objective_gradient: Callable[[Point], Tangent]
     sensitivity: float
-    epsilon: float | Budget
+    epsilon: float | Budget | Noise
     strong_convexity: float | None = None
     ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
@@ -331,7 +332,7 @@ class KNormGradient(PureMechanism):
             facts.manifold,
             objective_gradient=_no_data if facts.gradient is None else facts.gradient,
             sensitivity=facts.gradient_sensitivity,
-            epsilon=facts.budget,
+            epsilon=facts.noise(pure=True),
             strong_convexity=facts.domain.strong_convexity,
             ball=facts.ball,
             adjacency=facts.adjacency,

@@ -26,14 +26,15 @@ from ..domains._door import admit_records
 from ..domains._stream import pairwise_sum
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Membership
 from ..statistics._tangent_mean import shortened_logs
 from ._ball_search import run_short_search
-from ._budgeted import BudgetedMechanism, Floats
-from ._common import needs_log
+from ._common import Floats, needs_log
 from ._private_ball import AdaptiveMechanism
+from ._purse import BudgetedMechanism, Purse
 from ._search_people import SearchPeople
 from ._search_plan import SearchPlan, plan_short_search
 from ._search_records import SearchRecords
@@ -60,11 +61,11 @@ class Labelled(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A ball, what was seen from its centre (private), and what is left of the budget."""
+    """A ball, what was seen from its centre (private), and the purse, with what is left in it."""
 
     ball: Ball
     z: Any  # (records, dim), lengths at most 1
-    left: float
+    purse: Purse
     facts: dict[str, Any]
 
 
@@ -93,7 +94,7 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
         *,
         n: int,
         classes: int,
-        budget: Budget,
+        budget: Budget | Noise,
         sizes: Sequence[int] | None = None,
     ):
         super().__init__(manifold, search, n=n, budget=budget)
@@ -109,18 +110,18 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
 
     def _found(self, value: Labelled, source: NoiseSource) -> Found:
         """Search for the ball, and look at the records from its centre."""
-        X, members = value.X, value.members
+        X, members, purse = value.X, value.members, self._purse(source)
         if members is None:
-            records = SearchRecords(self.domain, X, self.noise, source)
+            records = SearchRecords(self.domain, X, purse)
         else:
-            records = SearchPeople(self.domain, X, members, self.noise, source)
+            records = SearchPeople(self.domain, X, members, purse)
         found = run_short_search(self.plan, records)
         r = records.size(found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
         z = query.shorten(records.logs).points / r
         ball = Ball(records.center, r)
         facts = self._facts(records, found) | {"ball": ball}
-        return Found(ball, z, found.left, facts)
+        return Found(ball, z, purse, facts)
 
 
 class LabelledInBall(BudgetedMechanism[Labelled]):
@@ -147,7 +148,7 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
         *,
         n: int,
         classes: int,
-        budget: Budget,
+        budget: Budget | Noise,
         sizes: Sequence[int] | None = None,
     ):
         super().__init__(budget)
@@ -173,9 +174,8 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
 
     def _found(self, value: Labelled, source: NoiseSource) -> Found:
         """The public ball, and the whole budget."""
-        return Found(
-            self.ball, value.X / self.query.domain.radius, 1.0, {"ball": self.ball, "n": self.n}
-        )
+        z, purse = value.X / self.query.domain.radius, self._purse(source)
+        return Found(self.ball, z, purse, {"ball": self.ball, "n": self.n})
 
 
 def _of_people(

@@ -34,6 +34,7 @@ from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._far import View
 from ..sampling._laplace import (
@@ -101,7 +102,7 @@ class RiemannianLaplace(PureMechanism):
     manifold: AbstractManifold
     _: dataclasses.KW_ONLY
     sensitivity: float
-    epsilon: float | Budget
+    epsilon: float | Budget | Noise
     ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
@@ -163,7 +164,7 @@ class RiemannianLaplace(PureMechanism):
         return cls(
             facts.manifold,
             sensitivity=facts.sensitivity,
-            epsilon=facts.budget,
+            epsilon=facts.noise(pure=True),
             ball=facts.ball,
             adjacency=facts.adjacency,
         )

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..randomness._discrete_laplace import MOST_DIMENSIONS
 from ..randomness._rounded import scale_up
@@ -36,6 +37,7 @@ _HELD = 1 << 53  # float64 holds every integer up to here
 # one is not, and the release is called idealised.
 MOST_ROUNDING = 1e-3
 _ULPS = 4e-15  # what the few products and roots of a scale are rounded by
+_MOST_NOISE = 2.0**29  # multiplier times root of coordinates: every grid holds what is below
 
 
 def exponent_of_grid(scale: float) -> int:
@@ -77,6 +79,30 @@ def on_grid(multiplier: float, sensitivity: float, dim: int) -> float:
 def has_laplace_grid(dim: int) -> bool:
     """Whether pure noise of this many coordinates is made of integers; else it is float64."""
     return dim <= MOST_DIMENSIONS
+
+
+def scale_for(noise: Noise, sensitivity: float, dim: int) -> float:
+    """sigma, or the scale s of the density exp(-|v| / s), for `dim` coordinates with this
+    sensitivity.
+    """
+    if noise.is_pure and not has_laplace_grid(dim):
+        return math.nextafter(sensitivity * noise.multiplier * (1.0 + _ULPS), math.inf)
+    return on_grid(noise.multiplier, sensitivity, dim)
+
+
+def check_drawable(noise: Noise, coordinates: int = 1) -> None:
+    """Raise where this is more noise than a public grid of so many coordinates holds: every release
+    asks before its charge.
+    """
+    if noise.is_pure and not has_laplace_grid(coordinates):
+        return
+    if noise.multiplier * math.sqrt(coordinates) > _MOST_NOISE:
+        raise invalid(
+            "budget",
+            noise.whole,
+            f"it makes more noise than a grid of {coordinates} coordinates holds; give a larger"
+            " one. Nothing was spent",
+        )
 
 
 def slack_of(scale: float, dim: int) -> float:

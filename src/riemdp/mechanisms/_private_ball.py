@@ -22,21 +22,23 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
 from ..domains._ends import end_of
 from ..domains._stream import Stream
-from ..inference._error_law import ErrorLaw, shrunk_law
+from ..inference._error_law import ErrorLaw, lengths_of, shrunk_law
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchResult, run_search
 from ._base import Drawn, Value
-from ._budgeted import BudgetedMechanism, Floats
-from ._common import needs_log
+from ._common import Floats, needs_log
 from ._outside import ValidCount
+from ._purse import BudgetedMechanism
 from ._search_answers import SearchAnswers, final_radius, outside_of
 from ._search_plan import SearchPlan, plan_search
 from ._search_records import SearchRecords
+from ._shrinking import kept
 from ._streamed_search import StreamedRecords
 
 
@@ -47,7 +49,7 @@ def facts_of_search(answers: SearchAnswers, found: SearchResult) -> dict[str, An
     deviation = plan.noise.count_deviation(plan.valid_share)
     return {
         "need": plan.need,
-        "share_of_search": found.spent,
+        "share_of_search": float(found.spent),
         "rounds": found.rounds,
         "radii": tuple(r * answers.unit for r in found.radii),
         "scales": found.scales,
@@ -66,7 +68,9 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
 
     planner: ClassVar[Callable[..., SearchPlan]] = staticmethod(plan_search)
 
-    def __init__(self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget):
+    def __init__(
+        self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget | Noise
+    ):
         if not isinstance(search, AdaptiveBall):
             raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
         super().__init__(budget)
@@ -78,7 +82,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
     def plan_for(self, n: int) -> SearchPlan:
         """What a search among n records does with this budget: public numbers only."""
         return type(self).planner(
-            self.noise.law,
+            self.noise,
             n,
             self.manifold.dim,
             scales=self.domain.scales,
@@ -112,7 +116,7 @@ class OfRecords(AdaptiveMechanism[Any]):
 
     def _searched(self, X: Any, source: NoiseSource) -> tuple[SearchRecords, SearchResult]:
         kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
-        records = kind(self.domain, X, self.noise, source)
+        records = kind(self.domain, X, self._purse(source))
         return records, run_search(self.plan, records)
 
 
@@ -195,14 +199,11 @@ class AdaptiveMean(OfRecords):
         else:
             local = query.domain
             y = records.coordinates(query)
-        dim = self.manifold.dim
-        scale = self.noise.scale(query.sensitivity, found.left, dim)
-        noisy = stretch * self.noise.added(y, scale, source)
-        slack = stretch * self.noise.slack(scale, dim)
-        scale = stretch * scale
-        kept = self.noise.kept(local.manifold, local.center, noisy, scale, r)
-        released = end_of(local.manifold, local.center, kept)
-        lengths = self.noise.lengths(scale, dim)
+        noisy, scale, slack = records.purse.add(y, query.sensitivity, found.left)
+        noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
+        shorter = kept(self.noise, local.manifold, local.center, noisy, scale, r)
+        released = end_of(local.manifold, local.center, shorter)
+        lengths = lengths_of(self.noise, scale, self.manifold.dim)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
         facts = self._facts(records, found) | {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -16,46 +17,35 @@ from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
 from ..domains._ends import end_of
 from ..manifolds._base import Point
-from ._ball_search import SearchResult
-from ._budgeted import BudgetedNoise, Floats
+from ..privacy._noise import Noise
+from ._ball_search import Answers, SearchResult
+from ._common import Floats
 from ._outside import OutsideCount
-from ._shrinking import bend_of
+from ._shrinking import bend_of, kept
 
 # A move after which the centre may still be far: in units of the curvature's radius, and of the
 # radius that vectors were clipped at.
 _LONG, _CLIPPED = 1.0, 0.3
-_CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
+_CENTER_SHARE = Fraction(
+    7, 10
+)  # of what a search for a ball alone has left; the radius has the rest
+_COUNTS = 8  # for that radius, at most
 
 
-class SearchAnswers(abc.ABC):
+class SearchAnswers(Answers):
     """A current centre, and noisy answers about private records, whoever holds them.
 
     Attributes:
         center: The current centre: public, or a function of released answers.
         unit: The largest radius of the search; radii of the plan are in this unit.
-        lost: The share of the budget that was spent on questions without an answer.
     """
 
-    lost: float = 0.0
-
-    def __init__(self, domain: SearchDomain, noise: BudgetedNoise):
+    def __init__(self, domain: SearchDomain, noise: Noise):
         self.domain, self.manifold, self.noise = domain, domain.manifold, noise
         self.center, self.unit = domain.center, 1.0
 
     @abc.abstractmethod
-    def valid(self, share: float) -> float:
-        """See `Answers`."""
-
-    @abc.abstractmethod
-    def scale_count(self, factor: int, scale: float, share: float) -> float:
-        """See `Answers`."""
-
-    @abc.abstractmethod
-    def count(self, radius: float, share: float) -> float:
-        """See `Answers`."""
-
-    @abc.abstractmethod
-    def noisy_mean(self, radius: float, share: float) -> tuple[Floats, float]:
+    def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
         """Coordinates at the centre of the mean of all tangent vectors, each shortened to `radius`
         (of the space) and 0 for a record without one, with noise; and the scale of that noise.
         """
@@ -75,11 +65,11 @@ class SearchAnswers(abc.ABC):
         """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
         return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
 
-    def move(self, radius: float, share: float, stretch: float) -> bool:
+    def move(self, radius: float, share: float | Fraction, stretch: float) -> bool:
         """See `Answers`."""
         manifold, r = self.manifold, radius * self.unit
         noisy, scale = self.noisy_mean(r, share)
-        y = self.noise.kept(manifold, self.center, stretch * noisy, stretch * scale, r)
+        y = kept(self.noise, manifold, self.center, stretch * noisy, stretch * scale, r)
         self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
         length = float(np.linalg.norm(y))
         return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
@@ -104,20 +94,22 @@ def final_radius(answers: SearchAnswers, found: SearchResult) -> float:
     if not plan.moves:
         return radius
     answers.move(radius, _CENTER_SHARE * left, plan.stretch)
-    share = _RADIUS_SHARE * left / 8
-    rank = plan.valid - plan.noise.safety * plan.gap(share)
+    share = (1 - _CENTER_SHARE) * left / _COUNTS
+    rank = plan.valid - plan.noise.safety * plan.gap(float(share))
     return _smallest_radius(answers, radius, max(rank, plan.valid / 2), share)
 
 
-def _smallest_radius(answers: SearchAnswers, radius: float, rank: float, share: float) -> float:
-    """At most eight counts: up by sqrt 2 while too few records lie inside, else down."""
+def _smallest_radius(
+    answers: SearchAnswers, radius: float, rank: float, share: float | Fraction
+) -> float:
+    """At most `_COUNTS` counts: up by sqrt 2 while too few records lie inside, else down."""
     if answers.count(radius, share) >= rank:
-        for _ in range(7):
+        for _ in range(_COUNTS - 1):
             if answers.count(radius / math.sqrt(2.0), share) < rank:
                 break
             radius /= math.sqrt(2.0)
         return radius
-    for _ in range(7):
+    for _ in range(_COUNTS - 1):
         radius = min(radius * math.sqrt(2.0), 1.0)
         if radius >= 1.0 or answers.count(radius, share) >= rank:
             break

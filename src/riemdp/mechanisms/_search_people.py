@@ -10,11 +10,10 @@ import numpy as np
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import in_parts
 from ..manifolds._base import Point
-from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Floats, Membership
 from ..statistics._tangent_mean import log_flagged
-from ._budgeted import BudgetedNoise
+from ._purse import Purse
 from ._search_records import SearchRecords, log_scales, valid_flags
 
 
@@ -27,15 +26,8 @@ class SearchPeople(SearchRecords):
     shortened vectors. So every answer has the sensitivity that it has for as many records.
     """
 
-    def __init__(
-        self,
-        domain: SearchDomain,
-        X: Any,
-        members: Membership,
-        noise: BudgetedNoise,
-        source: NoiseSource,
-    ):
-        super().__init__(domain, X, noise, source)
+    def __init__(self, domain: SearchDomain, X: Any, members: Membership, purse: Purse):
+        super().__init__(domain, X, purse)
         self.members = members
         self.logs: Floats = np.zeros((0, self.manifold.dim))
 

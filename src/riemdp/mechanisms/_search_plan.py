@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Protocol
 
 from .._errors import InvalidArgument
+from ..privacy._noise import Noise
 
 SCALE_STEPS = 8  # halvings of the range of a scale: it is located to a factor e^0.625
 _RADIUS_STEPS = 6  # counts planned for the first radius
@@ -22,85 +22,6 @@ _WORST = (
 _BY_NOISE = 2.0  # standard deviations of the count of valid records that are taken for noise
 HALF_OCTAVES = 5, 3  # halvings of the range of a radius, in a short search about either centre
 ROOT_TWO = math.sqrt(2.0)
-
-
-class Noise(Protocol):
-    """How a share of the budget turns into noise."""
-
-    def count_deviation(self, share: float) -> float:
-        """Standard deviation of a count released with this share of the budget."""
-        ...
-
-    def share_of_count(self, deviation: float) -> float:
-        """The share with which a count has this standard deviation."""
-        ...
-
-    def mean_length(self, share: float, dim: int) -> float:
-        """Typical length of the noise of a sum of unit-clipped tangent vectors, sensitivity 2."""
-        ...
-
-    def share_of_mean(self, length: float, dim: int) -> float:
-        """The share with which that noise has this typical length."""
-        ...
-
-    @property
-    def safety(self) -> float:
-        """Standard deviations of a count that are exceeded on one side with chance 5e-4 or less."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True)
-class GaussianNoise:
-    """A share c of a budget of mu-GDP is mu sqrt(c)-GDP: squares add up.
-
-    Args:
-        mu: Above 0; 1 / noise multiplier of the whole budget.
-    """
-
-    mu: float
-
-    def count_deviation(self, share: float) -> float:
-        return 1.0 / (self.mu * math.sqrt(share))
-
-    def share_of_count(self, deviation: float) -> float:
-        return (1.0 / (self.mu * deviation)) ** 2
-
-    def mean_length(self, share: float, dim: int) -> float:
-        return 2.0 * math.sqrt(dim) * self.count_deviation(share)
-
-    def share_of_mean(self, length: float, dim: int) -> float:
-        return (2.0 * math.sqrt(dim) / (self.mu * length)) ** 2
-
-    @property
-    def safety(self) -> float:
-        return 3.3
-
-
-@dataclasses.dataclass(frozen=True)
-class PureNoise:
-    """A share c of a budget of pure epsilon is c epsilon: epsilons add up.
-
-    Args:
-        epsilon: Above 0.
-    """
-
-    epsilon: float
-
-    def count_deviation(self, share: float) -> float:
-        return ROOT_TWO / (self.epsilon * share)
-
-    def share_of_count(self, deviation: float) -> float:
-        return ROOT_TWO / (self.epsilon * deviation)
-
-    def mean_length(self, share: float, dim: int) -> float:
-        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.epsilon * share)
-
-    def share_of_mean(self, length: float, dim: int) -> float:
-        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.epsilon * length)
-
-    @property
-    def safety(self) -> float:
-        return 4.9
 
 
 def taken_for_valid(count: float, n: int, deviation: float) -> float:
@@ -238,7 +159,7 @@ def plan_search(
     """Shares of the budget for a search among n records, and whether n is enough.
 
     Args:
-        noise: `GaussianNoise(mu)` or `PureNoise(epsilon)`.
+        noise: Of the whole budget.
         n: Number of records.
         dim: Dimension of the space.
         scales: Number of scale factors to locate.

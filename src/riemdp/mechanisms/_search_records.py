@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from ..domains._clamp import readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, Records, TangentMean
 from ..statistics._tangent_mean import log_flagged
-from ._budgeted import BudgetedNoise, Floats
+from ._common import Floats
+from ._purse import Purse
 from ._search_answers import SearchAnswers
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ class SearchRecords(SearchAnswers):
     0 where a mean needs them.
     """
 
-    def __init__(self, domain: SearchDomain, X: Any, noise: BudgetedNoise, source: NoiseSource):
-        super().__init__(domain, noise)
-        self.X, self.source = X, source
+    def __init__(self, domain: SearchDomain, X: Any, purse: Purse):
+        super().__init__(domain, purse.noise)
+        self.X, self.purse = X, purse
         self.logs: Floats = np.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
         self.has_log = np.zeros(0, dtype=bool)
@@ -49,25 +50,28 @@ class SearchRecords(SearchAnswers):
         )
 
     # ------------------------------------------------------------------ answers, with noise
-    def valid(self, share: float) -> float:
-        return float(self.valid_count()) + self.noise.count(share, self.source)
+    @property
+    def left(self) -> Fraction:
+        return self.purse.left
 
-    def scale_count(self, factor: int, scale: float, share: float) -> float:
-        return float(self.scales_below(factor, scale)) + self.noise.count(share, self.source)
+    def valid(self, share: float | Fraction) -> float:
+        return self.purse.count(self.valid_count(), share)
+
+    def scale_count(self, factor: int, scale: float, share: float | Fraction) -> float:
+        return self.purse.count(self.scales_below(factor, scale), share)
 
     def set_scales(self, scales: tuple[float, ...]) -> None:
         self._scales = None
         super().set_scales(scales)
 
-    def count(self, radius: float, share: float) -> float:
-        return float(self.within(radius)) + self.noise.count(share, self.source)
+    def count(self, radius: float, share: float | Fraction) -> float:
+        return self.purse.count(self.within(radius), share)
 
-    def noisy_mean(self, radius: float, share: float) -> tuple[Floats, float]:
+    def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
         domain = Domain(self.manifold, self.center, radius)
         query = TangentMean(domain, self.n, streamed=isinstance(self.X, Stream))
-        mean = self.coordinates(query)
-        scale = self.noise.scale(query.sensitivity, share, self.manifold.dim)
-        return self.noise.added(mean, scale, self.source), scale
+        noisy, scale, _ = self.purse.add(self.coordinates(query), query.sensitivity, share)
+        return noisy, scale
 
     # ------------------------------------------------------------------ exact, never released
     def valid_count(self) -> int:

@@ -34,12 +34,13 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON
+from ..privacy._noise import GaussianNoise, Noise
 from ..privacy._permit import Permit
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
-from ._budgeted import BudgetedNoise, Floats
-from ._lattice import slack_of
-from ._search_plan import GaussianNoise
+from ._common import Floats
+from ._lattice import added, scale_for, slack_of
+from ._purse import Purse
 from ._search_records import SearchRecords
 from ._shared_sum import Integers, SharedSum
 from ._streamed_search import StreamedRecords
@@ -134,7 +135,7 @@ class NoiseOfSites:
     """
 
     def __init__(self, budget: Budget, parties: int, tolerated: int | None):
-        self.each = BudgetedNoise(budget)
+        self.each = Noise.of(budget)
         if self.each.is_pure:
             raise invalid(
                 "budget",
@@ -155,7 +156,7 @@ class NoiseOfSites:
     def law(self) -> GaussianNoise:
         """The noise of a sum with all sites, as that of one party who holds all records."""
         parts = self.parties if self.tolerated is None else self.parties / self.least
-        return GaussianNoise(1.0 / (self.each.multiplier * math.sqrt(parts)))
+        return GaussianNoise(self.each.multiplier * math.sqrt(parts))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -178,7 +179,7 @@ class NoiseOfSites:
 
     def _scale(self, ask: Ask, size: int) -> float:
         """Standard deviation of what one site adds, where each adds all of its own."""
-        return self.each.scale(ask.sensitivity * (1.0 + _ROOM), ask.share, size)
+        return scale_for(self.each.share(ask.share), ask.sensitivity * (1.0 + _ROOM), size)
 
     def deviation(self, ask: Ask, size: int, present: int) -> float:
         """Standard deviation of a sum with this many sites."""
@@ -202,7 +203,7 @@ class NoiseOfSites:
         that must not leave the site but under a mask.
         """
         if self.tolerated is None:
-            return self.each.added(values, self._scale(ask, values.size), source)
+            return added(values, self._scale(ask, values.size), source)
         plan = self.shared(ask, values.size)
         return plan.integers(values) + plan.noise(source)
 
@@ -242,8 +243,8 @@ class SearchSite:
         permit: Permit | None = None,
     ):
         kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
-        self.records = kind(domain, X, noise.each, source)
-        self.manifold, self.noise = domain.manifold, noise
+        self.records = kind(domain, X, Purse(noise.each, source))  # which answers nothing itself
+        self.manifold, self.noise, self._source = domain.manifold, noise, source
         # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
         self.spent, self._permit, self._paid = Fraction(0), permit, False
         self._streamed, self._seen = isinstance(X, Stream), False
@@ -293,7 +294,7 @@ class SearchSite:
     def _answered(self, ask: Ask) -> Floats | Integers:
         # what NumPy is told decides about no answer
         with isolation():
-            return self.noise.noisy(self._exact(ask), ask, self.records.source)
+            return self.noise.noisy(self._exact(ask), ask, self._source)
 
     def _exact(self, ask: Ask) -> Floats:
         """The sum before noise: private."""

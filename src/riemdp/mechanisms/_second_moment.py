@@ -24,10 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
 from .._isolation import isolation
+from ..inference._error_law import lengths_of
 from ..inference._region import Observation
 from ..manifolds import Euclidean
 from ..manifolds._spectral import unpack
 from ..privacy import Budget, Guarantee
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ..statistics._membership import Membership
@@ -39,8 +41,8 @@ from ..statistics._second_moment import (
     row_lengths,
 )
 from ._base import EITHER, Drawn
-from ._budgeted import BudgetedMechanism
 from ._outside import ValidCount
+from ._purse import BudgetedMechanism, Purse, slack_of_noise
 from ._search_plan import taken_for_valid
 
 _MOMENT = "the second-moment matrix of the clipped rows"
@@ -77,7 +79,7 @@ class AbstractSecondMoment(BudgetedMechanism[Any]):
     @property
     def guarantee(self) -> Guarantee:
         """Of one release."""
-        found = super().guarantee.quoted_at(self.budget.delta)
+        found = super().guarantee
         return found.for_people() if self.query.people else found
 
     @property
@@ -88,14 +90,11 @@ class AbstractSecondMoment(BudgetedMechanism[Any]):
         self,
         query: SecondMoment,
         rows: Records,
-        share: float,
+        purse: Purse,
         facts: dict[str, Any],
-        source: NoiseSource,
     ) -> Drawn:
-        """The second moment of prepared rows with the noise of this share of the budget."""
-        y = query.value(rows)
-        scale = self.noise.scale(query.sensitivity, share, query.size)
-        noisy = self.noise.added(y, scale, source)
+        """The second moment of prepared rows with the noise of what is left in the purse."""
+        noisy, scale, _ = purse.add(query.value(rows), query.sensitivity, purse.left)
         people = {"people": query.n, "person_is": PERSON_IS} if query.people else {}
         facts = {"n": query.n, "row_norm": query.row_norm, **people, **facts}
         return Drawn(noisy, scale, query.sensitivity, None, facts)
@@ -120,7 +119,7 @@ class SecondMomentNoise(AbstractSecondMoment):
     name: ClassVar[str] = "input-perturbation"
     words: ClassVar[str] = f"{EITHER} on {_MOMENT}"
 
-    def __init__(self, query: SecondMoment, budget: Budget):
+    def __init__(self, query: SecondMoment, budget: Budget | Noise):
         super().__init__(budget)
         self.query = query
 
@@ -133,14 +132,14 @@ class SecondMomentNoise(AbstractSecondMoment):
         return self.query.prepare(*rows_and_people(value))
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
-        drawn = self._drawn(self.query, value, 1.0, {}, source)
+        drawn = self._drawn(self.query, value, self._purse(source), {})
         size = self.query.size
         seen = Observation(
             Euclidean(size),
             np.zeros(size),
             drawn.value,
-            self.noise.lengths(drawn.scale, size),
-            self.noise.slack(drawn.scale, size),
+            lengths_of(self.noise, drawn.scale, size),
+            slack_of_noise(self.noise, drawn.scale, size),
             place=_NOISY_MOMENT,
             subject=_MOMENT,
         )
@@ -185,7 +184,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         dim: int,
         *,
         n: int,
-        budget: Budget,
+        budget: Budget | Noise,
         center: ArrayLike | None = None,
         people: bool = False,
     ):
@@ -193,7 +192,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         self.dim, self.n = integer("dim", dim), integer("n", n)
         # the length of no row is compared with a larger number
         self.query = of_rows(self.dim, self.n, 2.0**_OCTAVES, center=center, people=people)
-        law = self.noise.law
+        law = self.noise
         wanted = _COUNTS * law.share_of_count(_WANTED * self.n)
         self.share = min(_MOST, max(_LEAST, wanted)) / _COUNTS
         self.need = math.ceil(law.count_deviation(_MOST / _COUNTS) / _WORST)
@@ -205,7 +204,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
 
     def rank(self, valid: float) -> float:
         """The length is meant to hold this many rows, where so many are taken for finite."""
-        law = self.noise.law
+        law = self.noise
         left = 1.0 - self.searched
         if self.noise.is_pure:
             coordinates = self.dim * (self.dim + 1) / 2
@@ -231,12 +230,12 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
 
     def _draw(self, value: _Rows, source: NoiseSource) -> Drawn:
         rows, members = value
-        finite = ~np.asarray(rows.outside)
-        count = _counted(finite, members) + self.noise.count(self.share, source)
-        deviation = self.noise.law.count_deviation(self.share)
+        finite, purse = ~np.asarray(rows.outside), self._purse(source)
+        count = purse.count(_counted(finite, members), self.share)
+        deviation = self.noise.count_deviation(self.share)
         valid = taken_for_valid(count, self.n, deviation)
         lengths = row_lengths(rows.points)
-        bound = self._located(lengths, finite, self.rank(valid), source, members)
+        bound = self._located(lengths, finite, self.rank(valid), purse, members)
         shown = round(min(max(count, 0.0), float(self.n)))
         facts = {
             "need": self.need,
@@ -246,7 +245,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         query = self.query.within(bound)
         # what is in no count is in no sum: the stretch below would count it in part
         counted = dataclasses.replace(rows, points=np.where(finite[:, None], rows.points, 0.0))
-        drawn = self._drawn(query, query.clip(counted), 1.0 - self.searched, facts, source)
+        drawn = self._drawn(query, query.clip(counted), purse, facts)
         stretch = self.n / valid
         assert drawn.sensitivity is not None
         return dataclasses.replace(
@@ -261,14 +260,14 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         lengths: Floats,
         finite: Flags,
         rank: float,
-        source: NoiseSource,
+        purse: Purse,
         members: Membership | None,
     ) -> float:
         """A length that holds about `rank` finite rows, by bisection with noisy counts."""
 
         def holds(exponent: float) -> bool:
             within = _counted(finite & (lengths <= 2.0**exponent), members)
-            return within + self.noise.count(self.share, source) >= rank
+            return purse.count(within, self.share) >= rank
 
         low, high = -float(_OCTAVES), float(_OCTAVES)
         for _ in range(_COUNTS):

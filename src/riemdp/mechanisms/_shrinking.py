@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
+from ..privacy._noise import Noise
 from ..randomness import noise_source
 
 if TYPE_CHECKING:
@@ -59,6 +60,19 @@ def shortened(
     if bend_of(manifold) * float(np.linalg.norm(start)) > 1.0:
         return _simulated_share(manifold, base, start, deviation) * start
     return start if flat else james_stein(noisy, 0.0, radius)
+
+
+def kept(
+    noise: Noise,
+    manifold: AbstractManifold,
+    base: Point,
+    noisy: Floats,
+    scale: float,
+    radius: float,
+) -> Floats:
+    """What is released in the place of coordinates with noise of this scale; see `shortened`."""
+    deviation = noise.deviation(scale, noisy.size)
+    return shortened(manifold, base, noisy, deviation, radius, flat=not noise.is_pure)
 
 
 def james_stein(noisy: Floats, deviation: float, radius: float) -> Floats:

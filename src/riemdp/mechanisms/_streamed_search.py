@@ -17,12 +17,11 @@ from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
 from ..statistics._query import Records
 from ..statistics._tangent_mean import log_flagged
 from ._ball_search import SCALE_RANGE
-from ._budgeted import BudgetedNoise
+from ._purse import Purse
 from ._search_plan import SCALE_STEPS
 from ._search_records import SearchRecords, log_scales, valid_flags
 
@@ -33,8 +32,8 @@ _SAME = 1e-12  # relative difference of radii that are taken for one
 class StreamedRecords(SearchRecords):
     """As `SearchRecords`, for a `Stream`."""
 
-    def __init__(self, domain: SearchDomain, X: Stream, noise: BudgetedNoise, source: NoiseSource):
-        super().__init__(domain, X, noise, source)
+    def __init__(self, domain: SearchDomain, X: Stream, purse: Purse):
+        super().__init__(domain, X, purse)
         self._within: tuple[np.ndarray, int] | None = None
         self._unit_of_counts = 0.0
 

@@ -17,6 +17,7 @@ from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ._base import PointMechanism
 from ._common import (
@@ -84,7 +85,7 @@ class TangentGaussian(PointMechanism):
     at: Point
     _: dataclasses.KW_ONLY
     sensitivity: float
-    budget: Budget
+    budget: Budget | Noise
     calibration: str = "analytic"
     adjacency: str = ADJACENCIES[0]
     noise_multiplier: float = dataclasses.field(init=False)
@@ -106,8 +107,7 @@ class TangentGaussian(PointMechanism):
 
     @functools.cached_property
     def _guarantee(self) -> Guarantee:
-        found = gaussian(self.noise_multiplier, adjacency=self.adjacency)
-        return found.quoted_at(self.budget.delta)
+        return self._quoted(gaussian(self.noise_multiplier, adjacency=self.adjacency))
 
     @property
     def sigma(self) -> float:

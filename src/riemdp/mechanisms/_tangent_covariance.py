@@ -9,16 +9,18 @@ import numpy as np
 from .._errors import integer
 from ..domains import Ball
 from ..domains._door import admit_records
+from ..inference._error_law import lengths_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records, TangentMean
 from ..statistics._second_moment import second_moment, second_moment_sensitivity
 from ._base import Drawn
-from ._budgeted import BudgetedMechanism
 from ._common import needs_log
+from ._purse import BudgetedMechanism
 
 
 class TangentCovarianceNoise(BudgetedMechanism[Records]):
@@ -59,7 +61,7 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
         " point to the records, each shortened to the radius"
     )
 
-    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget | Noise):
         super().__init__(budget)
         self.query = TangentMean(ball.on(manifold), integer("n", n))
         needs_log(manifold, "a tangent covariance")
@@ -80,8 +82,7 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
         y = second_moment(np.asarray(value.points))
-        scale = self.noise.scale(self.sensitivity, 1.0, y.size)
-        noisy = self.noise.added(y, scale, source)
+        noisy, scale, _ = self._purse(source).add(y, self.sensitivity, 1)
         matrix = unpack(np.asarray(noisy), self.query.domain.manifold.dim)
-        law = self.noise.lengths(scale, y.size)
+        law = lengths_of(self.noise, scale, y.size)
         return Drawn(matrix, scale, self.sensitivity, law)

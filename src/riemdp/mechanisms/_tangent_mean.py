@@ -14,17 +14,19 @@ from typing import Any, ClassVar
 from .._errors import integer
 from ..domains import Ball
 from ..domains._ends import end_of
-from ..inference._error_law import ErrorLaw, capped, shrunk_law, wrapped_law
+from ..inference._error_law import ErrorLaw, capped, lengths_of, shrunk_law, wrapped_law
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._query import Records
 from ._base import Drawn
-from ._budgeted import BudgetedMechanism
 from ._common import needs_log
+from ._lattice import scale_for
+from ._purse import BudgetedMechanism
 from ._shrinking import james_stein
 
 
@@ -84,7 +86,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         ball: Ball,
         *,
         n: int,
-        budget: Budget,
+        budget: Budget | Noise,
         streamed: bool = False,
     ):
         super().__init__(budget)
@@ -93,7 +95,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         needs_log(manifold, "a tangent mean")
         self.query = TangentMean(domain, integer("n", n), streamed=streamed)
         self.sensitivity = self.query.sensitivity
-        self.scale = self.noise.scale(self.sensitivity, 1.0, manifold.dim)
+        self.scale = scale_for(self.noise, self.sensitivity, manifold.dim)
 
     @property
     def _widest(self) -> int:
@@ -110,7 +112,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         """Law of the distance between the release and the mean before noise, an upper bound; None
         where curvature is unbounded below.
         """
-        lengths = self.noise.lengths(self.scale, self.manifold.dim)
+        lengths = lengths_of(self.noise, self.scale, self.manifold.dim)
         curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
         law = wrapped_law if curved_down else shrunk_law  # nothing is shrunk where it curves down
         # The noisy vector is shortened to the radius. That is a projection onto a convex set: on
@@ -123,11 +125,12 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
         domain = self.query.domain
-        noisy = self.noise.added(self.query.coordinates(value), self.scale, source)
+        purse = self._purse(source)
+        noisy, _, slack = purse.add(self.query.coordinates(value), self.sensitivity, 1)
         y = james_stein(noisy, self.scale if self.shrinks else 0.0, domain.radius)
         released = end_of(self.manifold, domain.center, y)
-        lengths = self.noise.lengths(self.scale, self.manifold.dim)
-        slack = self.query.error_bound + self.noise.slack(self.scale, self.manifold.dim)
+        lengths = lengths_of(self.noise, self.scale, self.manifold.dim)
+        slack += self.query.error_bound
         seen = Observation(self.manifold, domain.center, noisy, lengths, slack)
         return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details, seen)
 

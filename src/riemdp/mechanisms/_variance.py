@@ -9,6 +9,7 @@ for that.
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,17 +17,18 @@ import numpy as np
 from .._errors import integer
 from ..domains import Ball, Domain
 from ..domains._stream import Stream
-from ..inference._error_law import capped
+from ..inference._error_law import capped, lengths_of
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import ClippingExcess, FrechetVariance
 from ..statistics._query import Records
 from ._base import Drawn
-from ._budgeted import BudgetedMechanism, BudgetedNoise
 from ._private_ball import OfRecords
+from ._purse import BudgetedMechanism, Purse
 from ._search_answers import outside_of
 
 _LINE = Euclidean()
@@ -84,7 +86,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
         ball: Ball,
         *,
         n: int,
-        budget: Budget,
+        budget: Budget | Noise,
         streamed: bool = False,
     ):
         super().__init__(budget)
@@ -98,7 +100,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
         return self.query.prepare(value)
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
-        return noisy_number(self.query, value, self.noise, 1.0, source)
+        return noisy_number(self.query, value, self._purse(source), 1)
 
 
 class AdaptiveVariance(OfRecords):
@@ -135,7 +137,7 @@ class AdaptiveVariance(OfRecords):
         terms = records.cut(query)
         facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
         stretch = found.plan.stretch
-        drawn = noisy_number(query, terms, self.noise, found.left, source, facts, stretch)
+        drawn = noisy_number(query, terms, records.purse, found.left, facts, stretch)
         outside = outside_of(records, found, found.radius)
         return dataclasses.replace(drawn, details={**drawn.details, "outside": outside})
 
@@ -143,20 +145,17 @@ class AdaptiveVariance(OfRecords):
 def noisy_number(
     query: FrechetVariance | ClippingExcess,
     terms: Records,
-    noise: BudgetedNoise,
-    share: float,
-    source: NoiseSource,
+    purse: Purse,
+    share: Fraction | int,
     facts: dict[str, Any] | None = None,
     stretch: float = 1.0,
 ) -> Drawn:
     """The value with the noise of this share of the budget, both times `stretch`; what follows
     looks at the sum alone.
     """
-    scale = noise.scale(query.sensitivity, share, 1)
-    noisy = stretch * noise.added(_as_vector(query.value(terms)), scale, source)
-    slack = stretch * (query.error_bound + noise.slack(scale, 1))
-    scale = stretch * scale
-    law = noise.lengths(scale, 1)
+    noisy, scale, slack = purse.add(_as_vector(query.value(terms)), query.sensitivity, share)
+    noisy, scale, slack = stretch * noisy, stretch * scale, stretch * (query.error_bound + slack)
+    law = lengths_of(purse.noise, scale, 1)
     subject = "" if stretch == 1.0 else _STRETCHED
     seen = Observation(_LINE, _ORIGIN, noisy, law, slack, place=_PLACE, subject=subject)
     value = np.asarray(min(max(float(noisy[0]), 0.0), query.largest))

@@ -30,6 +30,7 @@ from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ._common import (
     ADJACENCIES,
@@ -191,7 +192,7 @@ class WrappedGaussian(AbstractWrapped):
     base: Point
     _: dataclasses.KW_ONLY
     sensitivity: float
-    budget: Budget
+    budget: Budget | Noise
     calibration: str = "analytic"
     ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
@@ -215,8 +216,7 @@ class WrappedGaussian(AbstractWrapped):
 
     @functools.cached_property
     def _guarantee(self) -> Guarantee:
-        found = gaussian(self.noise_multiplier, adjacency=self.adjacency)
-        return found.quoted_at(self.budget.delta)
+        return self._quoted(gaussian(self.noise_multiplier, adjacency=self.adjacency))
 
     @property
     def sigma(self) -> float:
@@ -235,7 +235,7 @@ class WrappedGaussian(AbstractWrapped):
             facts.manifold,
             facts.domain.center,
             sensitivity=facts.sensitivity,
-            budget=facts.budget,
+            budget=facts.for_gaussian,
             calibration=facts.calibration,
             ball=facts.ball,
             adjacency=facts.adjacency,

@@ -20,6 +20,7 @@ from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, wrap
@@ -77,7 +78,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     base: Point
     _: dataclasses.KW_ONLY
     sensitivity: float
-    epsilon: float | Budget
+    epsilon: float | Budget | Noise
     ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
@@ -112,7 +113,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
             facts.manifold,
             facts.domain.center,
             sensitivity=facts.sensitivity,
-            epsilon=facts.budget,
+            epsilon=facts.noise(pure=True),
             ball=facts.ball,
             adjacency=facts.adjacency,
         )

@@ -83,7 +83,7 @@ class Permit:
             if self._going_on.over:
                 raise RiemdpError("a release is over; what was charged for it pays for no other")
             taken = [*self._taken, part]
-            if not _within(taken, self.whole, self._most):
+            if not adds_up(taken, self.whole, self._most):
                 raise RiemdpError(
                     "a part of a release would cost more than was charged for the whole; it was not"
                     " drawn"
@@ -130,8 +130,10 @@ class Permit:
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
-def _within(parts: Sequence[Guarantee], whole: Guarantee, most: int | None) -> bool:
-    """Whether these parts cost no more than the whole, by sums and without any composition."""
+def adds_up(parts: Sequence[Guarantee], whole: Guarantee, most: int | None = None) -> bool:
+    """Whether these parts, or any `most` of them, cost no more than the whole, by sums and without
+    any composition.
+    """
     if not all(are_alike(whole, part) for part in parts):
         return False
     if not whole.is_private:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import invalid, real
 from . import _elsewhere
 from ._budget import Budget
 from ._calibration import gaussian_noise_multiplier
-from ._guarantee import gaussian
+from ._noise import Noise
 
 
 def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
@@ -58,39 +58,27 @@ def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
         raise invalid("shares", shares, "give a list of numbers above 0") from None
     if not parts or math.fsum(parts) > 1.0 + 1e-12:
         raise invalid("shares", parts, "give one number above 0 a step, at most 1 together")
-    found = _pure_parts(budget.epsilon, parts) if budget.delta == 0 else _parts(budget, parts)
-    _elsewhere.passed_on(budget, found)
+    whole = Noise.of(budget)
+    margin = 0.0 if whole.is_pure else 1e-9  # for the rounding of the calibrations
+    while True:
+        found = tuple(_part(whole, share, margin) for share in parts)
+        if _fit(found, budget):
+            _elsewhere.passed_on(budget, found)
+            return found
+        margin = max(1e-15, 10.0 * margin)
+
+
+def _part(whole: Noise, share: float, margin: float) -> Budget:
+    """The budget of a share, at the same delta: less by a relative margin of its noise."""
+    less = (1.0 - margin) if whole.is_pure else (1.0 + margin) ** -2
+    found = whole.share(min(share * less, 1.0)).budget
+    assert found is not None
     return found
 
 
-def _parts(budget: Budget, parts: Sequence[float]) -> tuple[Budget, ...]:
-    """Shares of the Gaussian mechanism of a budget, whose squares add up to at most the whole."""
-    whole = gaussian_noise_multiplier(budget)
-    margin = 1e-9  # for the rounding of the calibrations
-    while True:
-        found = tuple(_part(budget, whole, share, margin) for share in parts)
-        spent = math.fsum(gaussian_noise_multiplier(part) ** -2 for part in found)
-        if spent <= whole**-2:
-            return found
-        margin *= 10.0
-
-
-def _pure_parts(whole: float, parts: Sequence[float]) -> tuple[Budget, ...]:
-    """Shares of a pure epsilon, whose exact sum is at most the whole."""
-    margin = 0.0
-    while True:
-        found = [math.nextafter(whole * share * (1.0 - margin), 0.0) for share in parts]
-        if sum(map(Fraction, found)) <= Fraction(whole):
-            return tuple(map(Budget, found))
-        margin = max(1e-15, 2.0 * margin)
-
-
-def _part(budget: Budget, whole: float, share: float, margin: float) -> Budget:
-    """The epsilon, at the same delta, of a share of the Gaussian mechanism of the budget."""
-    epsilon = gaussian(whole / math.sqrt(share) * (1.0 + margin)).epsilon(budget.delta)
-    if not epsilon > 0.0:
-        raise InvalidArgument(
-            f"argument `shares` holds {share:g}, which is worth less than delta = {budget.delta:g}"
-            " alone; give a larger share"
-        )
-    return Budget(epsilon, budget.delta)
+def _fit(parts: Sequence[Budget], whole: Budget) -> bool:
+    """Whether what is calibrated to each part adds up to at most the whole."""
+    if whole.delta == 0:
+        return sum(Fraction(part.epsilon) for part in parts) <= Fraction(whole.epsilon)
+    spent = math.fsum(gaussian_noise_multiplier(part) ** -2 for part in parts)
+    return spent <= gaussian_noise_multiplier(whole) ** -2

@@ -115,7 +115,7 @@ def _row(
     manifold: AbstractManifold, search: AdaptiveBall, n: int | None, budget: Budget
 ) -> SearchRow:
     mechanism = AdaptiveMean(manifold, search, n=n or 1, budget=budget)
-    law, dim = mechanism.noise.law, manifold.dim
+    law, dim = mechanism.noise, manifold.dim
 
     def error(count: int) -> float:
         """Typical error from noise, divided by the radius."""

@@ -16,12 +16,13 @@ from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
-from ..mechanisms._counted import Counted, CountPlan, plan_count
+from ..mechanisms._counted import Counted, share_of_count
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean, Records
 from ..statistics._people import People
@@ -38,11 +39,11 @@ from ._choices import (
     build,
     moved_into,
 )
-from ._options import PRIVATE_BALL, check_options, refused, required_budget
+from ._options import PRIVATE_BALL, check_options, refused, spending
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared, Releasing, Stepwise
-from ._remembered import chosen, counted_mechanism, mean_query
+from ._remembered import chosen, counted, counted_mechanism, mean_query
 
 
 def private_frechet_mean(
@@ -163,7 +164,7 @@ def prepared_mean(
     manifold: AbstractManifold,
     X: RecordsLike,
     ball: Ball | AdaptiveBall | None = None,
-    budget: Budget | None = None,
+    budget: Budget | Noise | None = None,
     *,
     mechanism: str = AUTO,
     weights: ArrayLike | None = None,
@@ -172,26 +173,26 @@ def prepared_mean(
     count_outside: bool | None = None,
 ) -> Releasing:
     """`private_frechet_mean` up to its charge: whatever can be refused is refused here. A
-    `Prepared`, but for the dp-* mechanisms.
+    `Prepared`, but for the dp-* mechanisms. A part of a release spends a share of its `Noise`.
     """
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
-    budget = required_budget(budget, ball)
+    spend, budget = spending(budget, ball)
     given = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
     if ball is None or isinstance(ball, AdaptiveBall):
         if mechanism != AUTO:
             raise refused("mechanism", mechanism, PRIVATE_BALL, "give a public `ball`")
         check_options(given, None)
-        return _searched(manifold, X, ball or AdaptiveBall(), budget, groups)
+        return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
     check_options(given, mechanism)
     if mechanism == TANGENT_MEAN:
         grouped = of_groups(manifold, X, groups, domain)
-        return _of_tangents(manifold, X, grouped, ball, budget, count_outside)
+        return _of_tangents(manifold, X, grouped, ball, spend, budget, count_outside)
     _check_budget(mechanism, budget)
-    asked = _asked(manifold, X, ball, budget, weights, n_min, groups, count_outside)
+    asked = _asked(manifold, X, ball, spend, weights, n_min, groups, count_outside)
     name, plan = mechanism, None
     if mechanism == AUTO:
         n, choice = asked.mean.n, asked.choice
@@ -210,7 +211,6 @@ class _Asked:
         records: The records, or one point a person.
         own: The records' own private weights.
         grouped: The people, where they are protected.
-        count_outside: Whether what lies outside is counted.
         names: Of the axes of a record.
     """
 
@@ -218,7 +218,6 @@ class _Asked:
     records: Any
     own: ArrayLike | None
     grouped: People | None
-    count_outside: bool | None
     names: Names | None
 
     @property
@@ -237,9 +236,9 @@ class _Asked:
         return None if self.is_protected else self.mean.n
 
     @property
-    def shares(self) -> CountPlan:
-        """How the budget is shared with the count of what lies outside."""
-        return plan_count(self.mean.budget, self.mean.n, self.count_outside)
+    def budget(self) -> Budget:
+        """What is stated of what is spent."""
+        return spending(self.mean.budget, self.mean.ball)[1]
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -258,7 +257,7 @@ class _Asked:
             "weighted": mean.weights is not None or self.own is not None,
             "manifold": mean.manifold,
             "ball": mean.ball,
-            "budget": mean.budget,
+            "budget": self.budget,
             **people_facts(self.grouped, protected=self.is_protected),
             **chosen_by,
         }
@@ -272,7 +271,7 @@ def _asked(
     manifold: AbstractManifold,
     X: RecordsLike,
     ball: Ball,
-    budget: Budget,
+    budget: Budget | Noise,
     weights: ArrayLike | None,
     n_min: int | None,
     groups: object,
@@ -292,19 +291,20 @@ def _asked(
         weights=None if is_protected else weights,
         adjacency=ADD_REMOVE if is_protected else REPLACE_ONE,
         streamed=isinstance(records, Stream),
+        count_outside=count_outside,
     )
     own = weights if is_protected else None
-    return _Asked(mean, records, own, grouped, count_outside, names_of(X))
+    return _Asked(mean, records, own, grouped, names_of(X))
 
 
 def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
     """A baseline, which adds arrays of the user's space: it does not move to another frame."""
-    mean, shares = asked.mean, asked.shares
+    mean = asked.mean
     query = AmbientMean(asked.domain, mean.n, **asked.choice)
-    built = build(name, dataclasses.replace(mean, budget=shares.rest))
+    built = build(name, mean)
     prepared = query.prepare(asked.records, asked.own)
     value = query.value(prepared), asked.counted(prepared)
-    ready = charged(Counted(built, shares, asked.shown), asked.grouped)._ready(value)
+    ready = charged(counted(built, mean, asked.shown), asked.grouped)._ready(value)
 
     def finish(release: Release) -> Release:
         return _finished(asked, release, plan, asked.domain, None)
@@ -322,8 +322,9 @@ def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
     gradient = None
     if name in NEED_GRADIENT:
         gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
+    choice = {**asked.choice, "count_outside": mean.count_outside}
     both, built = counted_mechanism(
-        name, local, mean.n, asked.shares, asked.shown, gradient=gradient, **asked.choice
+        name, local, mean.n, mean.budget, asked.shown, gradient=gradient, **choice
     )
     value = query.value(prepared), asked.counted(prepared)
     ready = charged(both, asked.grouped)._ready(value)
@@ -348,7 +349,7 @@ def _by_steps(asked: _Asked, name: str) -> Stepwise:
     of_people = asked.grouped is not None
 
     def run(rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
-        release = optimised(name, local, inside, mean.n, mean.budget, of_people, rng, ledger)
+        release = optimised(name, local, inside, mean.n, asked.budget, of_people, rng, ledger)
         return _finished(asked, release, None, local, None)
 
     return Stepwise(run)
@@ -361,7 +362,7 @@ def _finished(
     `slack`, a bound of the solver's error, so is what it shows of the mean.
     """
     mean, domain = asked.mean, asked.domain
-    warn_of(release.guarantee, mean.budget.delta, mean.n)
+    warn_of(release.guarantee, asked.budget.delta, mean.n)
     warn_of_counts(release.facts.outside)
     value, seen = release.value, release.observation
     if local is not domain:
@@ -378,13 +379,14 @@ def _searched(
     manifold: AbstractManifold,
     X: RecordsLike,
     search: AdaptiveBall,
+    spend: Budget | Noise,
     budget: Budget,
     groups: object,
 ) -> Prepared:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
+    mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=spend), grouped)
     names = names_of(X)
 
     def finish(release: Release) -> Release:
@@ -412,16 +414,18 @@ def _of_tangents(
     X: RecordsLike,
     grouped: People | None,
     ball: Ball,
+    spend: Budget | Noise,
     budget: Budget,
     count_outside: bool | None,
 ) -> Prepared:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    shares = plan_count(budget, n, count_outside)
-    streamed = isinstance(records, Stream)
-    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest, streamed=streamed)
+    whole = Noise.of(spend)
+    share, streamed = share_of_count(whole, n, count_outside), isinstance(records, Stream)
+    left = whole.share(1 - share)
+    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left, streamed=streamed)
     # the mechanism prepares the records, and so knows which of them lay outside
-    both, names = charged(Counted(mechanism, shares, n), grouped), names_of(X)
+    both, names = charged(Counted(mechanism, whole, share, n), grouped), names_of(X)
     count = None if grouped is None else grouped.count_outside
     details = {
         "n": n,

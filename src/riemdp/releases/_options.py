@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from .._errors import InvalidArgument, invalid
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ._choices import AUTO, COMPARED, EXTRINSIC, OPTIMIZED, TANGENT_MEAN
 
 PRIVATE_BALL = "a ball that is found privately"
@@ -33,6 +34,16 @@ def required_budget(budget: object, ball: object) -> Budget:
             "ball", ball, "the third argument is the ball; give `budget` by name: budget=..."
         )
     raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+
+
+def spending(budget: object, ball: object) -> tuple[Budget | Noise, Budget]:
+    """What a release, or a part of one, may spend, and the budget that it states."""
+    if not isinstance(budget, Noise):
+        checked = required_budget(budget, ball)
+        return checked, checked
+    stated = budget.budget
+    assert stated is not None
+    return budget, stated
 
 
 def check_options(options: Mapping[str, object], mechanism: str | None) -> None:

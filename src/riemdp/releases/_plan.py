@@ -21,9 +21,8 @@ from ..domains._door import admit_manifold
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
-from ..mechanisms._base import PointMechanism
+from ..mechanisms._base import PointMechanism, PureMechanism
 from ..mechanisms._common import optional_ball
-from ..mechanisms._counted import CountPlan, plan_count
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights
@@ -226,7 +225,7 @@ def _told(facts: MeanFacts) -> tuple[Any, ...]:
     """All that the rows depend on, apart from weights, as one public key."""
     arrays = [np.asarray(leaf) for leaf in leaves(facts.ball.center)]
     center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
-    place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget)
+    place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget, facts.part)
     return (*place, facts.adjacency, facts.streamed)
 
 
@@ -275,13 +274,15 @@ _remembered = functools.lru_cache(maxsize=256)(_answered)
 
 def _rows(facts: MeanFacts, count_outside: bool | None) -> tuple[MeanRow, ...]:
     """The rows of one budget."""
-    shares = plan_count(facts.budget, facts.n, count_outside)
-    rest = dataclasses.replace(facts, budget=shares.rest)
-    rows = [_row(name, rest, shares) for name in COMPARED]
-    rows.append(_tangent_row(rest, shares))
-    for name in (*OPTIMIZED, *EXTRINSIC):
-        why = _without_formula(name, facts.budget, facts.adjacency)
-        rows.append(_without(name, facts.budget, why))
+    budget = facts.budget
+    assert isinstance(budget, Budget)
+    facts = dataclasses.replace(facts, count_outside=count_outside)
+    rows = [_row(name, facts, budget) for name in COMPARED]
+    rows.append(_tangent_row(facts, budget))
+    rows += [
+        _without(name, budget, _without_formula(name, budget, facts.adjacency))
+        for name in (*OPTIMIZED, *EXTRINSIC)
+    ]
     return tuple(rows)
 
 
@@ -290,8 +291,7 @@ def _without(name: str, budget: Budget, why: str) -> MeanRow:
     return MeanRow(mechanism=name, budget=budget, note=why)
 
 
-def _row(name: str, facts: MeanFacts, shares: CountPlan) -> MeanRow:
-    budget = shares.budget
+def _row(name: str, facts: MeanFacts, budget: Budget) -> MeanRow:
     if name in NEED_DELTA and budget.delta == 0:
         return _without(name, budget, _NEEDS_DELTA)
     mechanism, why = try_build(name, facts)
@@ -307,23 +307,22 @@ def _row(name: str, facts: MeanFacts, shares: CountPlan) -> MeanRow:
         note=f"about {tries:.3g} tries a draw" if tries > 50 else "",
         eligible=eligible,
         typical_error=typical_error(mechanism, moved) if eligible else None,
-        count_share=shares.beside(mechanism),
+        count_share=float(facts.share_of_count(pure=isinstance(mechanism, PureMechanism))),
     )
 
 
-def _tangent_row(facts: MeanFacts, shares: CountPlan) -> MeanRow:
+def _tangent_row(facts: MeanFacts, budget: Budget) -> MeanRow:
     """The mean of clipped tangent vectors. "auto" does not take it: it is another mean."""
-    budget = shares.budget
     given = {"weights": facts.weights is not None, "n_min": facts.adjacency == ADD_REMOVE}
     unknown = [name for name, is_given in given.items() if is_given]
     if unknown:
         why = f"does not know {', '.join(f'`{name}`' for name in unknown)}"
         return _without(TANGENT_MEAN, budget, why)
     try:
-        made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=facts.budget)
+        made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=facts.noise())
     except (InvalidArgument, NotImplementedError) as error:
         return _without(TANGENT_MEAN, budget, str(error))
-    beside = shares.beside(made)
+    beside = float(facts.share_of_count())
     return _with_figures(made, budget, made.error_law, note=_ANOTHER_MEAN, count_share=beside)
 
 

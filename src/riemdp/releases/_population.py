@@ -4,6 +4,7 @@ their population is made of.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
-from ..mechanisms._budgeted import BudgetedNoise
-from ..privacy import Budget, Ledger, charge, split_budget
+from ..privacy import Budget, Ledger, charge
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..statistics import FrechetMean
 from ..statistics._hessian import mean_hessian
@@ -67,7 +68,8 @@ def mean_with_dispersion(
         raise invalid("ball", ball, "give a public riemdp.Ball(center, radius)")
     share = real("share", share, above=0.0, below=1.0)
     refuse_sent(budget, ledger)
-    parts = split_budget(budget, [1.0 - share, share])
+    noise = Noise.of(budget)
+    parts = noise.share(1 - Fraction(share)), noise.share(share)
     # one law of noise, so that both add up to the budget exactly
     name = "wrapped-gaussian" if budget.delta > 0 else "wrapped-laplace"
     _ = FrechetMean(ball.on(manifold), n).sensitivity  # refuses a ball that is too large
@@ -85,7 +87,7 @@ def mean_with_dispersion(
         of_spread = prepared_variance(manifold, X, ball, parts[1], groups=groups)
     else:  # about the mean that is released first; what can be refused of it is refused here
         TangentCovarianceNoise(manifold, ball, n=n, budget=parts[1])._check_noise()
-    whole = BudgetedNoise(budget).guarantee
+    whole = noise.guarantee
     whole = (whole if groups is None else whole.for_people()).quoted_at(budget.delta)
     with charge(whole, ledger) as permit:
         mean = of_mean.within(source, permit)

@@ -11,15 +11,16 @@ import functools
 import warnings
 from typing import Any, cast
 
-from .._errors import SlowSamplerWarning
+from .._errors import SlowSamplerWarning, truth
 from ..domains import Ball, Domain
 from ..domains._domain import DomainOfMeans
 from ..manifolds import AbstractManifold
 from ..mechanisms import MeanGradient, RiemannianLaplace
-from ..mechanisms._base import PointMechanism
-from ..mechanisms._counted import Counted, CountPlan
+from ..mechanisms._base import PointMechanism, PureMechanism
+from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
+from ..privacy._noise import Noise
 from ..sampling._laplace import warn_if_slow
 from ..statistics import FrechetMean
 from ..statistics._sensitivity import REPLACE_ONE
@@ -50,7 +51,7 @@ def counted_mechanism(
     name: str,
     local: Domain,
     n: int,
-    shares: CountPlan,
+    budget: Budget | Noise,
     shown: int | None,
     *,
     gradient: MeanGradient | None = None,
@@ -63,12 +64,14 @@ def counted_mechanism(
         name: Of the mechanism.
         local: The domain in its frame.
         n: The public number of records, or its lower bound.
-        shares: How the budget is shared.
+        budget: What both may spend.
         shown: The number of records, where it is public.
         gradient: The private gradient, for the mechanism that draws by it.
-        **choice: Further fields of `MeanFacts`.
+        **choice: Further fields of `MeanFacts`, among them how the budget is shared.
     """
-    asked = (name, local, n, shares, shown)
+    if choice.get("count_outside") is not None:
+        truth("count_outside", choice["count_outside"])
+    asked = (name, local, n, budget, shown)
     if gradient is None and choice.get("weights") is None:
         made = _counted(*asked, *choice.items())
     else:
@@ -84,26 +87,32 @@ def _counted(
     name: str,
     local: Domain,
     n: int,
-    shares: CountPlan,
+    budget: Budget | Noise,
     shown: int | None,
     *choice: tuple[str, Any],
 ) -> Counted:
-    return _made(name, local, n, shares, shown, **dict(choice))
+    return _made(name, local, n, budget, shown, **dict(choice))
 
 
 def _made(
     name: str,
     local: Domain,
     n: int,
-    shares: CountPlan,
+    budget: Budget | Noise,
     shown: int | None,
     **choice: Any,
 ) -> Counted:
     ball = Ball._of(DomainOfMeans.of(local))
-    facts = MeanFacts(local.manifold, ball, n, shares.rest, **choice)
+    facts = MeanFacts(local.manifold, ball, n, budget, **choice)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every release
-        return Counted(build(name, facts), shares, shown)
+        return counted(build(name, facts), facts, shown)
+
+
+def counted(inner: PointMechanism, facts: MeanFacts, shown: int | None) -> Counted:
+    """A mechanism that was built for these facts, with the count that they leave a share for."""
+    pure = isinstance(inner, PureMechanism)
+    return Counted(inner, facts.whole(pure=pure), facts.share_of_count(pure=pure), shown)
 
 
 def chosen(

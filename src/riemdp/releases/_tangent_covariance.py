@@ -13,8 +13,9 @@ from ..mechanisms import Release, TangentCovarianceNoise
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._options import required_budget
+from ._options import spending
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared
@@ -91,14 +92,14 @@ def prepared_covariance(
     manifold: AbstractManifold,
     X: RecordsLike,
     ball: Ball | None,
-    budget: Budget | None,
+    budget: Budget | Noise | None,
     *,
     groups: object = None,
 ) -> Prepared:
     """`private_tangent_covariance` up to its charge: whatever can be refused is refused here."""
     order = "private_tangent_covariance(manifold, X, ball, budget)"
     manifold = admit_manifold(manifold, X, order)
-    budget = required_budget(budget, ball)
+    spend, budget = spending(budget, ball)
     if not isinstance(ball, Ball):
         raise invalid(
             "ball",
@@ -109,7 +110,7 @@ def prepared_covariance(
     domain = ball.on(manifold)
     grouped = of_groups(manifold, X, groups, domain)
     records, n = admit_records(manifold, "X", grouped.points if grouped else X)
-    mechanism = TangentCovarianceNoise(manifold, ball, n=n, budget=budget)
+    mechanism = TangentCovarianceNoise(manifold, ball, n=n, budget=spend)
     axis = of_coordinates(manifold, names_of(X))
 
     def finish(release: Release) -> Release:

@@ -14,8 +14,9 @@ from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._options import required_budget
+from ._options import spending
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared
@@ -91,13 +92,13 @@ def prepared_variance(
     manifold: AbstractManifold,
     X: RecordsLike,
     ball: Ball | AdaptiveBall | None,
-    budget: Budget | None,
+    budget: Budget | Noise | None,
     *,
     groups: object = None,
 ) -> Prepared:
     """`private_frechet_variance` up to its charge: whatever can be refused is refused here."""
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
-    budget = required_budget(budget, ball)
+    spend, budget = spending(budget, ball)
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
@@ -105,10 +106,10 @@ def prepared_variance(
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     if isinstance(ball, Ball):
         streamed = isinstance(records, Stream)
-        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget, streamed=streamed)
+        mechanism = VarianceNoise(manifold, ball, n=n, budget=spend, streamed=streamed)
     else:
         search = AdaptiveBall() if ball is None else ball
-        mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
+        mechanism = AdaptiveVariance(manifold, search, n=n, budget=spend)
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
