@@ -173,9 +173,8 @@ class Release:
     def with_dispersion(self, *spread: Release, budget: Budget | None = None) -> Release:
         """This release of a mean together with releases of how its records spread.
 
-        `str()`, a privacy report and `confidence_region(of="population")` then say where the mean
-        of the population lies, too. No ledger is charged: each release was charged when it was
-        made.
+        A privacy report and `confidence_region(of="population")` then say where the mean of the
+        population lies, too. No ledger is charged: each release was charged when it was made.
 
         Args:
             *spread: The `Release` of `private_frechet_variance` for the same records and ball, or
