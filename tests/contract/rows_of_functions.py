@@ -260,9 +260,9 @@ def function(name, variant, claim, *middle, make=None, **facts):
 
 PEOPLE = d.of_people(d.matrices)
 OTHERS = (
-    function("private_ball", "", "private ball", d.SEARCH),
-    function("private_ball", "pure", "private ball", d.SEARCH, budget=PURE),
-    function("private_ball", "people", "private ball", d.SEARCH, make=PEOPLE),
+    function("private_ball", "", "private ball", ball=d.SEARCH),
+    function("private_ball", "pure", "private ball", ball=d.SEARCH, budget=PURE),
+    function("private_ball", "people", "private ball", ball=d.SEARCH, make=PEOPLE),
     function(
         "private_frechet_variance",
         "public ball",
@@ -320,7 +320,7 @@ OTHERS = (
         "private_clipping_bound",
         "",
         "clipping bound",
-        d.BALL,
+        ball=d.BALL,
         reach=2.0,
         moved=the_value,
     ),
@@ -328,7 +328,7 @@ OTHERS = (
         "private_clipping_bound",
         "people",
         "clipping bound",
-        d.BALL,
+        ball=d.BALL,
         reach=2.0,
         make=PEOPLE,
         moved=the_value,

@@ -363,10 +363,10 @@ def test_the_plan_knows_what_a_fit_does():
     assert plan_private_classifier(space, n, 3, BUDGET)[0].verdict == "enough"
     assert plan_private_classifier(space, n - 6, 3, BUDGET)[0].noise > 0.2
     assert plan_private_classifier(space, 5, 3, BUDGET)[0].verdict == "too few"
-    assert "records a class" in str(plan)
+    assert "records a class" in str(plan_private_classifier(space, 600, 3, BUDGET))
     options = {"ball": BALL, "count_outside": False}
     (given,) = plan_private_classifier(space, 600, 3, Budget(1.0), **options)
-    assert (given.need, given.share, given.rule) == (1, 1.0, "class-means")
+    assert (given.need, given.share, given.mechanism) == (1, 1.0, "class-means")
     with pytest.raises(InvalidArgument, match="manifold"):
         plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]
 

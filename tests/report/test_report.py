@@ -30,6 +30,7 @@ from riemdp import (
     privacy,
     private_frechet_mean,
 )
+from riemdp.inference import Facts
 from riemdp.report import privacy_report
 from tests.seam import Commands, Doors
 
@@ -43,7 +44,7 @@ def make(rng=None, budget=BUDGET, **options):
     mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=budget)
     release = mechanism.release(np.array([0.123456789, 0.2, 0.3]), rng)
     known = {**release.details, "n": 400, "manifold": SPACE, "ball": BALL, "budget": budget}
-    release = dataclasses.replace(release, details=known)
+    release = dataclasses.replace(release, facts=Facts.of(known))
     return release, privacy_report(release, **options)
 
 
