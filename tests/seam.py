@@ -53,6 +53,7 @@ _PLACES = {
     "key of a search's answer": "federated._search_site.forget",
     "records that a site admits": "federated._agent.admit_own",
     "what a masked question is of": "federated._search.Question",
+    "numbers that are kept of a file": "domains._stream.HELD",
     "words of a mask": "federated._secure_sum._common",
     "key of a mask": "federated._secure_sum._key",
     "records of a chunk": "problems._problem._chunk",
@@ -241,7 +242,7 @@ Means = _names(
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted _chosen counted_mechanism",
         "statistics._hessian": "mean_hessian",
-        "statistics._solver": "ACCELERATED Found plain_fall plain_steps",
+        "statistics._solver": "log_sums ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",
     }

@@ -18,7 +18,7 @@ import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
 from riemdp.domains import _cluster, _sources, _stream
 from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, pairwise_sum, source_of, streamed_error
+from riemdp.domains._stream import Total, mean_of, pairwise_sum, source_of, streamed_error
 from riemdp.statistics import AmbientMean, FrechetMean, FrechetVariance, TangentMean
 from tests.seam import plant
 
@@ -64,6 +64,16 @@ def test_which_records_are_replaced_is_decided_as_in_memory(tmp_path) -> None:
     )
     assert np.array_equal(flags, np.asarray(there.outside))
     assert in_parts.count_outside == there.count_outside > 100
+
+
+@pytest.mark.parametrize("kind", [FrechetMean, AmbientMean])
+def test_what_is_kept_of_a_file_is_what_is_read_in_passes(tmp_path, monkeypatch, kind) -> None:
+    query = kind(BALL.on(SPACE), N)
+    kept = query.prepare(mapped(tmp_path, records()))
+    plant(monkeypatch, "numbers that are kept of a file", 0)
+    passes = query.prepare(mapped(tmp_path, records()))
+    assert np.array_equal(query.value(kept), query.value(passes))
+    assert kept.count_outside == passes.count_outside > 100
 
 
 @pytest.mark.parametrize("kind", [FrechetMean, AmbientMean, TangentMean, FrechetVariance])
@@ -188,7 +198,8 @@ Damaged.__module__ = "h5py.fake"
 
 
 @pytest.mark.parametrize("reads", [0, 25, 35])
-def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads) -> None:
+def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads, monkeypatch) -> None:
+    plant(monkeypatch, "numbers that are kept of a file", 0)  # so that there is more than one pass
     ledger = Ledger(Budget(2.0, 1e-5))
     with pytest.raises(InvalidArgument) as caught:
         private_frechet_mean(
@@ -215,7 +226,8 @@ def test_progress_tells_places_and_not_records(tmp_path) -> None:
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
 
 
-def test_work_can_be_sent_to_another_process() -> None:
+def test_work_can_be_sent_to_another_process(monkeypatch) -> None:
+    plant(monkeypatch, "numbers that are kept of a file", 0)
     query = FrechetMean(BALL.on(SPACE), N)
     stream = query.prepare(Damaged(records(), math.inf)).points  # type: ignore[arg-type]
     assert isinstance(stream, _stream.Stream)
@@ -227,7 +239,7 @@ def test_work_can_be_sent_to_another_process() -> None:
             return super().totals(work, rows)
 
     kept = dataclasses.replace(stream, source=Kept([records()]))
-    kept.mean(np.asarray)
+    mean_of(kept, None, np.asarray)
     (work,) = sent
     again = pickle.loads(pickle.dumps(work))
     a, b = work(records()[:300], 0), again(records()[:300], 0)

@@ -139,3 +139,45 @@ def test_the_number_of_plain_steps_is_public_and_moderate() -> None:
         query = query_of(space, radius, 9)
         assert query.tolerance is not None
         assert 2 <= Means.plain_steps(query.frame.local, query.tolerance) <= 20_000
+
+
+@pytest.mark.parametrize("spread", [1e-9, 1e-3, 0.5, 2.5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "space",
+    [SPHERE, riemdp.Sphere(300), HYPERBOLIC, riemdp.Lorentz(2), riemdp.Lorentz(6), MATRICES, MIXED],
+    ids=str,
+)
+def test_sums_of_logarithms_are_those_of_each_record(space, weighted, spread) -> None:
+    """Far and near, the base point itself among them; a weight of 0 is none."""
+    rng = np.random.default_rng(3)
+    p = space.random_point(rng)
+    X = space.exp(p, space.tangent_normal(rng, p, spread / math.sqrt(space.dim), (200,)))
+    w = np.where(np.arange(200) % 7 == 0, 0.0, rng.random(200)) if weighted else np.ones(200)
+    found, square = Means.log_sums(space, space._prepared(p), X, w if weighted else None)
+    logs = space.to_coordinates(p, space.log(p, X))
+    size = float(np.sum(w * np.linalg.norm(logs, axis=1)))
+    np.testing.assert_allclose(found, w @ logs, rtol=0, atol=1e-13 * size)
+    np.testing.assert_allclose(square, np.sum(w * np.sum(logs**2, axis=1)), rtol=1e-12)
+
+
+def test_opposite_points_have_the_logarithm_that_the_space_gives() -> None:
+    p, q = np.array([1.0, 0.0, 0.0]), np.array([[-1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])
+    found, square = Means.log_sums(SPHERE, p, q, None)
+    logs = SPHERE.to_coordinates(p, SPHERE.log(p, q))
+    np.testing.assert_allclose(found, logs.sum(axis=0), atol=1e-14)
+    assert math.isclose(square, math.pi**2 + math.acos(0.6) ** 2)
+
+
+def test_a_subclass_keeps_its_own_logarithms() -> None:
+    """Of half the length, as in a sphere that is scaled."""
+
+    class Half(riemdp.Sphere):
+        def _log_coordinates(self, p, q):
+            return 0.5 * super()._log_coordinates(p, q)
+
+    rng = np.random.default_rng(0)
+    p = SPHERE.random_point(rng)
+    X = SPHERE.exp(p, SPHERE.tangent_normal(rng, p, 0.3, (20,)))
+    whole, half = (Means.log_sums(space, p, X, None)[0] for space in (SPHERE, Half(3)))
+    np.testing.assert_allclose(half, 0.5 * whole, rtol=1e-12)

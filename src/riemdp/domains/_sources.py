@@ -231,7 +231,8 @@ class Held(AbstractReader):
     """
 
     def __init__(self, parts: list[Any]):
-        self.whole = map_leaves(lambda *some: np.concatenate(some), *parts)
+        whole, *others = parts
+        self.whole = map_leaves(lambda *some: np.concatenate(some), *parts) if others else whole
         self.n = len(leaves(self.whole)[0])
 
     @property

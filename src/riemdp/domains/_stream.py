@@ -22,10 +22,11 @@ from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ._cluster import OnCluster
 from ._mapped import source_of_map
-from ._sources import AbstractReader, AbstractSource, Form, Sliced, Sums
+from ._sources import AbstractReader, AbstractSource, Form, Held, Sliced, Sums
 
 ENTRIES = 1 << 16  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
+HELD = 1 << 24  # numbers of moved records that are kept in memory between passes
 _ULP = 2.0**-53
 
 Step = Callable[[Point], tuple[Any, Any]]  # records -> points, and which lay outside
@@ -199,6 +200,19 @@ class Stream:
         """The same records, every one moved on by one more step."""
         return dataclasses.replace(self, step=_Then(self.step, step))
 
+    def kept(self) -> Stream:
+        """The same records, read and moved once, where they are few enough to be kept: that is
+        decided by their number and shape.
+        """
+        entries = sum(math.prod(leaf.shape) for leaf in leaves(self.form))
+        if not isinstance(self.source, AbstractReader) or self.n * entries > HELD:
+            return self
+        keep = _Keep(self)
+        for _ in self.source.totals(keep, self.rows):
+            pass
+        source = Held([(keep.points, keep.outside)])
+        return dataclasses.replace(self, source=source, admit=_admitted, step=_as_kept)
+
     @functools.cached_property
     def form(self) -> Any:
         """The shape of one record after it was moved: a tree of arrays of no record."""
@@ -243,19 +257,38 @@ class Stream:
         self.__dict__["count_outside"] = int(outside)
         return value, float(weight)
 
-    def mean(self, terms: Callable[[Point], Any]) -> Any:
-        """The weighted mean of terms(points), a pytree of arrays with one row a record."""
-        total, weight = self.sums(functools.partial(_summed, terms))
-        return map_leaves(lambda x: x / weight, total)
-
     @functools.cached_property
     def count_outside(self) -> int:
         """How many of the given records `step` flags; every pass counts them."""
         return int(self.sums(_count)[0]) if self.n else 0
 
 
-def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: np.ndarray) -> Sums:
-    return weighted_pairwise(terms(points), weights)
+class _Keep:
+    """Takes the moved records of a stream, part by part, into memory."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.points = map_leaves(lambda form: np.empty((stream.n, *form.shape)), stream.form)
+        self.outside = np.empty(stream.n, dtype=bool)
+
+    def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
+        records = map_leaves(np.asarray, self.stream.admit(raw))
+        for start in range(0, len(leaves(records)[0]), self.stream.rows):
+            some = slice(start, start + self.stream.rows)
+            points, outside = self.stream.step(map_leaves(lambda x, s=some: x[s], records))
+            there = slice(first + start, first + start + len(outside))
+            self.outside[there] = outside
+            for into, leaf in zip(leaves(self.points), leaves(points), strict=True):
+                into[there] = leaf
+        return None, None
+
+
+def _admitted(records: Any) -> Any:
+    return records
+
+
+def _as_kept(x: tuple[Point, np.ndarray]) -> tuple[Point, np.ndarray]:
+    return x
 
 
 def weighted_pairwise(terms: Any, weights: np.ndarray | None) -> Any:
@@ -277,15 +310,32 @@ def mean_of(
     memory, with shares that sum to 1 (None: equal ones), or of a stream, which has its own weights.
     Both are cut into parts and added alike.
     """
+    return mean_of_sums(points, shares, functools.partial(_weighted, terms))
+
+
+def mean_of_sums(
+    points: Point | Stream, shares: np.ndarray | None, sums: Callable[[Point, Any], Sums]
+) -> Sums:
+    """The same of sums(some points, their weights), with the rounding error of `streamed_error`."""
     if isinstance(points, Stream):
-        return points.mean(terms)
+        total, weight = points.sums(functools.partial(_without_flags, sums))
+        return map_leaves(lambda x: x / weight, total)
     n, entries = len(leaves(points)[0]), sum(leaf[:1].size for leaf in leaves(points))
     rows, total = rows_of(n, most_rows(max(1, entries))), Total()
     for start in range(0, n, rows):
         part = map_leaves(lambda x, s=start: np.asarray(x[s : s + rows]), points)
-        own = None if shares is None else shares[start : start + rows]
-        total.add(weighted_pairwise(terms(part), own))
+        total.add(sums(part, None if shares is None else shares[start : start + rows]))
     return total.value if shares is not None else map_leaves(lambda x: x / n, total.value)
+
+
+def _weighted(terms: Callable[[Point], Any], points: Point, weights: np.ndarray | None) -> Sums:
+    return weighted_pairwise(terms(points), weights)
+
+
+def _without_flags(
+    sums: Callable[[Point, Any], Sums], points: Point, _: Any, weights: np.ndarray
+) -> Sums:
+    return sums(points, weights)
 
 
 def _count(_: Point, outside: np.ndarray, __: np.ndarray) -> Sums:

@@ -90,7 +90,7 @@ def safe_divide(a: Float[Array, "*b"], b: Float[Array, "*b"]) -> Float[Array, "*
 def dot(u: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
     """Sum of products over the last axis."""
     xp = namespace(u, v)
-    return xp.sum(u * v, axis=-1)
+    return np.vecdot(u, v) if xp is np else xp.sum(u * v, axis=-1)
 
 
 def safe_norm(v: Float[Array, "*b n"]) -> Float[Array, "*b"]:

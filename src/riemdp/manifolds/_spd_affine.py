@@ -194,8 +194,13 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
 
 def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
     e, near = _seen_from(at, q)
-    eig = sp.spectrum(e)
-    return e + near[..., None, None] * np.eye(e.shape[-1]), eig._replace(offset=near)
+    return e + near[..., None, None] * np.eye(e.shape[-1]), sp.spectrum(e)._replace(offset=near)
+
+
+def whitened(at: _Seen, q: Matrix) -> sp.Spectrum:
+    """The decomposition of L^-1 q L^-T alone, where `at` is what is prepared of p = L L^T."""
+    e, near = _seen_from(at, q)
+    return sp.spectrum(e)._replace(offset=near)
 
 
 def _seen_from(at: _Seen, q: Matrix) -> tuple[Matrix, Array]:

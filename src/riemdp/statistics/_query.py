@@ -199,13 +199,15 @@ class AbstractMean(AbstractQuery):
             if count != self.n:
                 raise other_count(count, self.n)
             if isinstance(records, Stream):
-                return of_stream(records.moved(self._moving).weighted(self.weights, None))
+                moved = records.moved(self._moving).kept()
+                return of_stream(moved.weighted(self.weights, None))
             points, outside = self._moving(records)
             return Records(points, self.weights, outside)
         if isinstance(records, Stream):
             own = None if weights is None else _own_weights(weights, count)
             lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
-            return of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
+            moved = records.moved(self._moving).kept()
+            return of_stream(moved.weighted(own, (self._filler, lacking)))
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)

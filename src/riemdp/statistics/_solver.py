@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 from .. import _linalg
 from .._errors import InvalidArgument
 from ..domains import Domain
-from ..domains._stream import Stream, mean_of
-from ..manifolds import AbstractManifold
+from ..domains._stream import Stream, mean_of_sums, weighted_pairwise
+from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant, Sphere
+from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
+from ..manifolds._spd_affine import whitened
 
 Floats = NDArray[np.float64]
 
 MAX_PASSES = 200  # of a search without a ball
 ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
 _MEMORY = 10  # passes whose steps are combined
+_FAR = 0.9  # sine of half the angle from which the way to a point of the sphere is found by itself
+_TIME = 4.0  # sum of two times from which hyperbolic points are far apart from the origin
 _WORSE = 2.0  # times the smallest residual, from which a search goes back
 
 
@@ -58,19 +62,80 @@ class Found:
 
 
 Look = Callable[[Point], Seen]
+Sums = tuple[Floats, Floats]
+
+
+# ------------------------------------------------------------------ one pass
+# A few spaces add before they finish: what is linear in a logarithm is done once for the sum.
+# Nothing here is compared with a limit that a record could cross.
+@functools.singledispatch
+def log_sums(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
+    """(sum_i w_i log_p x_i in coordinates at p, sum_i w_i d(p, x_i)^2), p the point that was
+    `_prepared`; weights of None are 1.
+    """
+    return _record_by_record(manifold, at, points, weights)
+
+
+def _record_by_record(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
+    logs = np.asarray(manifold._log_coordinates_from(at, points))
+    return _added(logs, np.vecdot(logs, logs), weights)
+
+
+def _added(terms: Floats, squares: Floats, weights: Any) -> Sums:
+    total = weighted_pairwise(np.concatenate([terms, squares[:, None]], axis=1), weights)
+    return total[:-1], total[-1]
+
+
+@log_sums.register(Sphere)
+def _(manifold: Sphere, at: Floats, points: Floats, weights: Any) -> Sums:
+    # log x is angle / sin(angle) times the tangent part of x - p
+    way = points - at
+    sine = 0.5 * np.sqrt(np.vecdot(way, way))  # of half the angle
+    if type(manifold) is not Sphere or np.max(sine, initial=0.0) > _FAR:
+        return _record_by_record(manifold, at, points, weights)
+    angle, sine = 2.0 * np.arcsin(sine), np.where(sine > 0.0, sine, 0.5)
+    stretch = np.where(angle > 0.0, angle / (2.0 * sine * np.sqrt(1.0 - sine * sine)), 1.0)
+    total, square = _added(stretch[:, None] * way, angle * angle, weights)
+    return np.asarray(manifold._to_coordinates(at, manifold._to_tangent(at, total))), square
+
+
+@log_sums.register(Lorentz)
+def _(manifold: Lorentz, at: Floats, points: Floats, weights: Any) -> Sums:
+    # log x is D / sinh(D) times x - p - (cosh(D) - 1) p
+    time = at[0] + points[:, 0]
+    usual = type(manifold) is Lorentz and manifold.dim > 1
+    if not usual or np.max(time, initial=0.0) > _TIME:
+        return _record_by_record(manifold, at, points, weights)
+    way = points[:, 1:] - at[1:]
+    across = np.vecdot(way, points[:, 1:] + at[1:]) / time
+    chord = np.maximum(np.vecdot(way, way) - across * across, 0.0)  # 4 sinh(D / 2)^2
+    half = 0.5 * np.sqrt(chord)
+    distance, half = 2.0 * np.arcsinh(half), np.where(half > 0.0, half, 1.0)
+    stretch = np.where(distance > 0.0, distance / (2.0 * half * np.sqrt(1.0 + half * half)), 1.0)
+    terms = stretch[:, None] * np.concatenate([way, 0.5 * chord[:, None]], axis=1)
+    total, square = _added(terms, distance * distance, weights)
+    log = np.concatenate([[0.0], total[:-1] - total[-1] * at[1:]])
+    return np.asarray(manifold._to_coordinates(at, log)), square
+
+
+@log_sums.register(SPDAffineInvariant)
+def _(manifold: SPDAffineInvariant, at: Any, points: Floats, weights: Any) -> Sums:
+    if type(manifold) is not SPDAffineInvariant:
+        return _record_by_record(manifold, at, points, weights)
+    eig = whitened(at, points)
+    logs = sp.logs(eig)
+    each = (eig.q * logs[:, None, :]) @ sp.transpose(eig.q)
+    total, square = weighted_pairwise((each, np.vecdot(logs, logs)), weights)
+    return np.asarray(sp.pack(sp.sym(total))), square
 
 
 def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats | None) -> Look:
     """One pass over points in memory, with their shares, or over a stream, which has its own."""
 
-    def terms(at: object, part: Point) -> Floats:
-        logs = np.asarray(manifold._log_coordinates_from(at, part))
-        squares = np.sum(logs**2, axis=-1, keepdims=True)
-        return np.concatenate([logs, squares], axis=-1)
-
     def look(point: Point) -> Seen:
-        found = mean_of(points, shares, functools.partial(terms, manifold._prepared(point)))
-        return Seen(np.asarray(found[:-1]), float(found[-1]))
+        sums = functools.partial(log_sums, manifold, manifold._prepared(point))
+        logs, square = mean_of_sums(points, shares, sums)
+        return Seen(logs, float(square))
 
     return look
 
