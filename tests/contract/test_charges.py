@@ -100,7 +100,8 @@ def _opened(event, given):
     folder, ledger, written = _watched[-1]
     if given[2] & (os.O_WRONLY | os.O_RDWR) and Path(given[0]).parent == folder:
         watched = _watched.pop()  # reading it is no event
-        spent = json.loads(ledger.read_text(encoding="utf-8"))["spent"]["parts"]
+        _, *charges = map(json.loads, ledger.read_text(encoding="utf-8").splitlines())
+        spent = [part for charge in charges for part in charge["guarantee"]["parts"]]
         shown = [f.stat().st_size for f in folder.iterdir() if "released" in f.name]
         written.append((Path(given[0]).name, sum(shown), spent))
         _watched.append(watched)
