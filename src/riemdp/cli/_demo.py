@@ -175,6 +175,6 @@ def _draw(path: Path, space: SPDLogEuclidean, n: int, done: list[Released], spre
         {OWN: {one.epsilon: [one.measured] for one in done}},
         reference=(TYPICAL, spread),
         title=f"What privacy costs: mean descriptor of {n} images of digits",
-        ylabel="log-Euclidean distance to the mean of the images",
+        ylabel="log-Euclidean distance to the mean",
     )
     plots.save(picture, path)

@@ -101,7 +101,7 @@ def error_curves(
         _plain_ticks(ax, sorted(from_runs or from_curves))
         xlabel = r"privacy budget $\varepsilon$ of one release"
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-        ax.legend(loc="best")
+        ax.legend(loc="best", frameon=True, edgecolor="none")
     return ax
 
 
