@@ -19,11 +19,12 @@ from typing import IO
 
 from ._errors import RiemdpError
 
-# The files whose locks this process holds or waits for; one that an interrupt left behind is closed
-# with its last reference.
-_held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+# The files whose locks this process holds or waits for, and (thread, device, file) of those that a
+# thread does; one that an interrupt left behind is closed with its last reference.
+_held: weakref.WeakKeyDictionary[IO[bytes], tuple[int, int, int] | None] = (
+    weakref.WeakKeyDictionary()
+)
 _opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
-_mine: set[tuple[int, int, int]] = set()  # (thread, device, file) of what it holds or waits for
 _REPLACES_OPEN_FILES = sys.platform != "win32"
 _NOT_OURS = "this file is somebody else's, or has two names"
 
@@ -55,7 +56,6 @@ else:
         """A child holds no lock of its parent: it would outlast one that is killed."""
         for handle in list(_held):
             handle.close()
-        _mine.clear()
         _opening.release()
 
     if hasattr(os, "register_at_fork"):
@@ -108,24 +108,24 @@ class Lock:
             pass  # what was locked had lost its name by then
 
     def _is_taken(self) -> bool:
-        with contextlib.ExitStack() as tried:
-            if self.path.exists():
-                with contextlib.suppress(FileNotFoundError):
-                    mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
-                    file = _taken(self.path, mode, tried)
-                    self._file = file if is_same(file, self.path) else None
-            else:
-                part = self._taken_part(tried)
-                is_free = is_same(part, self._new) and not self.path.exists()
-                self._part = part if is_free else None
-            found = self._file is not None or self._part is not None
-            if found:
-                self._stack.enter_context(tried.pop_all())
-            return found
+        if self.path.exists():
+            with contextlib.suppress(FileNotFoundError):
+                mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
+                file = _taken(self.path, mode, self._stack)
+                self._file = file if is_same(file, self.path) else None
+                if self._file is None:
+                    _let_go_of(file)
+            return self._file is not None
+        part = self._taken_part()
+        is_free = is_same(part, self._new) and not self.path.exists()
+        self._part = part if is_free else None
+        if self._part is None:
+            _let_go_of(part)
+        return self._part is not None
 
-    def _taken_part(self, stack: contextlib.ExitStack) -> IO[bytes]:
+    def _taken_part(self) -> IO[bytes]:
         check_is_file(self._new)
-        part = _taken(self._new, "a+b", stack)
+        part = _taken(self._new, "a+b", self._stack)
         if not _is_our_own(part):
             raise PermissionError(errno.EPERM, _NOT_OURS, str(self._new))
         return part
@@ -174,7 +174,7 @@ class Lock:
                 changed then.
         """
         if self._part is None:
-            self._part = self._taken_part(self._stack)
+            self._part = self._taken_part()
         part, file = self._part, self._file
         with _named({str(self._new): self.path}):
             os.ftruncate(part.fileno(), 0)
@@ -249,22 +249,28 @@ def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
     """A file, opened and locked until the end of `stack`; no link."""
     # not buffered: the lock of a buffer could be another thread's when a child closes it
     with _opening:
-        opened = open(path, mode, buffering=0, opener=_no_link)  # noqa: SIM115
-        handle = stack.enter_context(opened)
-        _held.add(handle)
+        handle = open(path, mode, buffering=0, opener=_no_link)  # noqa: SIM115 - in the stack
+        _held[handle] = None
     told = os.fstat(handle.fileno())
     mine = (threading.get_ident(), told.st_dev, told.st_ino)
-    if mine in _mine:
+    if any(of == mine and not other.closed for other, of in list(_held.items())):
+        handle.close()
         raise RiemdpError(
             f"{path} is being read or written in this very thread, which would wait for itself: a"
             " signal handler or a hook came in between. Nothing was released or charged"
         )
-    # Called in the order from below, when it is unlocked; before the rest, for an interrupt.
-    stack.callback(_mine.discard, mine)
+    # Called in the order from below. Closed twice: an interrupt may come in the place of one.
+    stack.enter_context(handle)
+    stack.callback(handle.close)
     stack.callback(_unlock, handle)
-    _mine.add(mine)
+    _held[handle] = mine
     _lock(handle)
     return handle
+
+
+def _let_go_of(handle: IO[bytes]) -> None:
+    with handle:
+        _unlock(handle)
 
 
 def is_same(handle: IO[bytes], path: Path) -> bool:
@@ -284,7 +290,7 @@ def hold(path: Path) -> IO[bytes]:
     """
     with _opening:
         handle = open(path, "a+b", buffering=0, opener=_no_link)  # noqa: SIM115 - held
-        _held.add(handle)
+        _held[handle] = None
     if not _is_our_own(handle):
         handle.close()
         raise PermissionError(errno.EPERM, _NOT_OURS, path)
@@ -304,8 +310,7 @@ def let_go(handle: IO[bytes], path: Path) -> None:
     """What `hold` began ends."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
-    _unlock(handle)
-    handle.close()
+    _let_go_of(handle)
 
 
 def is_held(path: Path) -> bool:
@@ -315,7 +320,7 @@ def is_held(path: Path) -> bool:
     try:
         with _opening:
             handle = open(path, "rb", buffering=0, opener=_no_link)  # noqa: SIM115 - below
-            _held.add(handle)
+            _held[handle] = None
     except FileNotFoundError:
         return False
     except OSError:

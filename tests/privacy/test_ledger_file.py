@@ -6,6 +6,7 @@ import datetime
 import errno
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -207,6 +208,7 @@ print("granted", flush=True)
 @pytest.mark.parametrize("made", [True, False], ids=["ledger", "new-ledger"])
 def test_killed_at_any_call_a_ledger_goes_on(made: bool, tmp_path: Path) -> None:
     """Nothing is granted that does not stand in the file, and the file has one name."""
+    granted, left = False, 0
     for left in range(1, 60):
         path = tmp_path / f"book-{left}.json"
         if made:
@@ -379,3 +381,30 @@ def test_a_line_that_names_a_run_it_is_no_part_of_counts_by_itself(path: Path) -
         line["of"] = cheap.to_dict()
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert not Ledger.open(path).part("S01").fits(gaussian(4.2))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_interrupt_anywhere_in_a_charge_leaves_no_lock_behind(tmp_path: Path) -> None:
+    """A lock that was unlocked and not closed was taken for one that this very thread holds."""
+    book = Ledger(Budget(1000.0), path=tmp_path / "book.json")
+    granted, interrupted, draw = 0, 0, random.Random(1)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(1000):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-4, 2e-3))
+                    book.spend(pure(1e-3))
+                    granted += 1
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 100
+    assert granted <= book.charges <= granted + interrupted
