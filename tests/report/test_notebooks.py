@@ -96,7 +96,7 @@ def test_plans_show_the_rows_and_the_choice():
     page = checked(plan._repr_html_())
     for budget in plan.budgets:
         assert f"{plan.best(budget).expected_error:.5g}" in page
-    assert page.count("&lt;- auto") == 2
+    assert page.count("<- auto") == 2
     adaptive = riemdp.plan_private_mean(riemdp.Sphere(3), riemdp.AdaptiveBall(), 5000, BUDGET)
     assert f"{adaptive.need:,}" in checked(adaptive._repr_html_())
 
