@@ -49,10 +49,11 @@ _PLACES = {
     "padded draws": "optimizers._driver._padded",
     "class of gradients": "optimizers._minimize.NoisyGradient",
     "charge of a site": "federated._site.charge",
-    "answers of a site": "federated._site._Answers.enter",
-    "key of a search's answer": "federated._search_site.forget",
-    "records that a site admits": "federated._agent.admit_own",
-    "what a masked question is of": "federated._search.Question",
+    "answers of a site": "federated._answers.Answers.enter",
+    "key of an answer": "federated._door.forget",
+    "records of a site": "federated._rounds.Rounds.own",
+    "number of a site": "federated._rounds.Rounds.size",
+    "what a masked question is of": "federated._secure_sum.Question",
     "numbers that are kept of a file": "domains._stream.HELD",
     "words of a mask": "federated._secure_sum._common",
     "key of a mask": "federated._secure_sum._key",
@@ -166,20 +167,20 @@ Masks = _names(
 # what a site does with a message
 Sites = _names(
     {
-        "federated._shared": "Belonging context_of masked_sum moved plan_shared",
-        "federated._agent": "admit_own admit_current answer_sum is_outside keys_of next_key",
-        "federated._search_site": "answer_question next_search_key check_search own_size",
-        "federated._site": "Part",
+        "federated._shared": "Belonging noisy_sum moved plan_shared",
+        "federated._rounds": "admit_current is_outside",
+        "federated._door": "admit keys_of next_key",
+        "federated._protocol": "context_of",
+        "federated._answers": "Part",
         "federated._accounting": "_calibrate",
     }
 )
 # what a server does with the answers, and the files that it leaves
 Servers = _names(
     {
-        "federated._drive": "Timing drive enrol make_coordinator",
-        "federated._told": "told_result write_result",
-        "federated._search_drive": "Transcript TransportedSites drive_search told_release"
-        " write_release",
+        "federated._drive": "Timing Waiting SearchSites drive drive_search enrol make_coordinator",
+        "federated._result": "told_result write_result told_release write_release",
+        "federated._journal": "Transcript",
     }
 )
 
@@ -190,7 +191,7 @@ def over_flower() -> SimpleNamespace:
     return _names(
         {
             "federated.flower._messages": "fact hello pack pack_words unpack",
-            "federated.flower._server": "GridTransport SumTransport _agreed search",
+            "federated.flower._server": "GridTransport transport_of _agreed search",
             "federated.flower._host": "prefix",
             "federated.flower._simulate": "_end _PROJECT _run",
         }
@@ -208,8 +209,9 @@ Searches = _names(
         "mechanisms._search_people": "SearchPeople",
         "mechanisms._streamed_search": "StreamedRecords",
         "mechanisms._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
-        "federated._search": "Terms SearchParty SumsOverSites InProcess in_process",
-        "federated._ball": "MeanOverSites _Given",
+        "federated._search": "SumsOverSites",
+        "federated._search_terms": "SearchTerms",
+        "federated._ball": "MeanOverSites _Given in_process",
     }
 )
 # mechanisms of sums that estimators are made of, and how a person's records are folded

@@ -246,7 +246,7 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
         np.eye(4)[0],
         setup.budget,
         noise_source(1),
-        agreement=setup.agreement,
+        agreement=setup.fingerprint,
     )
     back.load(path)
     assert sum(back.invitations.values()) == 1

@@ -279,7 +279,7 @@ def at_a_site(data, given, **options):
     settings = {"name": "a", "answers": given.folder / "answers.json", "ledger": given.ledger}
     site = Site(**settings)
     X = options.pop("X", data["X"])
-    told = {"round_number": 0, "current": START, "sigma": setup.sigma(d.N)} | options
+    told = {"number": 0, "question": START} | options
     return federated.answer(site, setup, X, rng=told.pop("rng", given.rng), **told)
 
 
@@ -362,16 +362,16 @@ SITES = (
         at_a_site,
         d.plain(d.matrices),
         files=True,
-        again={"round_number": 1},  # a site answers once a round
+        again={"number": 1},  # a site answers once a round
         moved=step_of_site,
         refusals=(
             *WRONG_RNG,
             *WRONG_DATA,
-            Refusal({"current": np.zeros(7)}, federated.Refused),
-            Refusal({"round_number": "first"}, federated.Refused),
-            Refusal({"round_number": 99}, federated.Refused),
+            Refusal({"question": np.zeros(7)}, federated.Refused),
+            Refusal({"number": "first"}, federated.Refused),
+            Refusal({"number": 99}, federated.Refused),
             Refusal({"sigma": 1e-9}, federated.Refused, "too little noise"),
-            Refusal({"sigma": None}, federated.Refused, "no noise"),
+            Refusal({"budget": None}, federated.Refused, "no noise"),
             Refusal({"groups": d.whose(60)}, federated.Refused, "labels"),
         ),
     ),

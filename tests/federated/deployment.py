@@ -28,8 +28,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).parent
 CERTIFICATES = HERE.parent.parent / "examples" / "hospitals" / "make_certificates.sh"
 PORT = 19092
@@ -237,8 +235,7 @@ class Deployment:
 
     def state(self) -> dict:
         try:
-            with np.load(self.folder / "state.npz") as saved:
-                return json.loads(str(saved["state"]))
+            return json.loads((self.folder / "state.json").read_text())
         except (OSError, ValueError):
             return {"records": [], "open": None}
 
@@ -333,7 +330,7 @@ def speaks_tls(port: int, authority: str | None) -> bool:
 def main(folder: Path) -> dict:
     deployment, facts = Deployment(folder), {}
     watch = Watch(deployment)
-    config = f'rounds={ROUNDS} result-path="{folder}/result.npz" state-path="{folder}/state.npz"'
+    config = f'rounds={ROUNDS} result-path="{folder}/result.npz" state-path="{folder}/state.json"'
 
     def done() -> int:
         return len(deployment.state()["records"])

@@ -133,7 +133,7 @@ def main(folder: Path) -> dict:
         agreed = sign(folder, "together", ROUNDS, ROUNDS)
         (folder / "stages").mkdir()
         (folder / "c.npy").rename(folder / "away.npy")
-        config = f'{place} result-path="{folder}/result.npz" state-path="{folder}/state.npz"'
+        config = f'{place} result-path="{folder}/result.npz" state-path="{folder}/state.json"'
         run = deployment.run("together", config)
         facts["waited"] = wait(lambda: "does not take part" in deployment.log("together"), 300)
         (folder / "away.npy").rename(folder / "c.npy")

@@ -15,7 +15,7 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
-from riemdp.federated import Agreement, Refused, SearchAgreement, Setup, Site, answer
+from riemdp.federated import Agreement, Refused, Setup, Site, answer
 from tests.seam import Commands, Servers, Sites
 
 TEXT = """
@@ -95,20 +95,20 @@ def test_a_file_stands_for_the_same_settings_as_the_code(tmp_path):
         participation="round-robin",
     )
     by_hand = Setup(prirfed, ball.center, Budget(2.0, 1e-5), 3)
-    assert agreed.setup.terms == by_hand.terms
-    assert agreed.setup.sigma(40) == by_hand.sigma(40)
-    assert agreed.setup.sites == NAMES
+    assert agreed.terms.text == by_hand.text
+    assert agreed.terms.sigma(40) == by_hand.sigma(40)
+    assert agreed.terms.sites == NAMES
     assert (agreed.run, agreed.noise, agreed.tolerated) == ("spring", "local", 0)
 
 
 def test_the_fingerprint_is_that_of_the_bytes(tmp_path):
     agreed = _agreement(tmp_path)
     content = (tmp_path / "agreement.toml").read_bytes()
-    assert agreed.fingerprint == hashlib.sha256(content).hexdigest() == agreed.setup.agreement
+    assert agreed.fingerprint == hashlib.sha256(content).hexdigest() == agreed.terms.fingerprint
     other = _agreement(tmp_path, TEXT.replace('"spring"', '"summer"'))  # a second run
     assert other.fingerprint != agreed.fingerprint
-    assert other.setup.agreement != agreed.setup.agreement
-    assert other.setup.terms == agreed.setup.terms
+    assert other.terms.fingerprint != agreed.terms.fingerprint
+    assert other.terms.text == agreed.terms.text
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_problems_without_a_space_and_other_starts(tmp_path):
     text = text.replace('sensitivity = "domain"', "clip-norm = 1.0")
     text += '[problem]\nname = "principal_eigenvector"\nn = 3\n'
     agreed = _agreement(tmp_path, text)
-    np.testing.assert_array_equal(agreed.setup.initial, np.eye(3)[1])
-    assert agreed.setup.prirfed.problem.manifold == riemdp.Sphere(3)
+    np.testing.assert_array_equal(agreed.terms.initial, np.eye(3)[1])
+    assert agreed.terms.prirfed.problem.manifold == riemdp.Sphere(3)
     with pytest.raises(InvalidArgument, match="start"):
         _agreement(tmp_path, text.replace("[0.0, 1.0, 0.0]", "[0.0, 1.1, 0.0]"))
 
@@ -236,7 +236,7 @@ SIGMA = 0.0  # noise for 40 records; computed once
 @pytest.fixture(autouse=True, scope="module")
 def noise(tmp_path_factory):
     global SIGMA
-    found = _agreement(tmp_path_factory.mktemp("noise")).setup.sigma(40)
+    found = _agreement(tmp_path_factory.mktemp("noise")).terms.sigma(40)
     assert found is not None
     SIGMA = found
 
@@ -245,18 +245,22 @@ def test_the_files_of_the_documentation_are_whole(tmp_path):
     page = Path(riemdp.__file__).parents[2] / "docs" / "howto" / "federated.md"
     agreement, site, search = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
     agreed = _agreement(tmp_path, agreement)
-    assert (agreed.setup.agents, agreed.setup.answers) == (3, 10)
+    assert (agreed.terms.agents, agreed.terms.answers) == (3, 10)
     (tmp_path / "site.toml").write_text(site.replace("44c0...", agreed.fingerprint))
     read = Site.read(tmp_path / "site.toml")
     assert (read.name, read.most_answers, read.least_noise) == ("hospital-0", 10, 1.5)
     (tmp_path / "search.toml").write_text(search)
-    found = SearchAgreement.read(tmp_path / "search.toml")
-    assert (found.release, found.variance, sum(found.terms.sizes.values())) == ("mean", 0.2, 1198)
+    found = Agreement.read(tmp_path / "search.toml")
+    assert (found.terms.release, found.terms.variance, sum(found.terms.sizes.values())) == (
+        "mean",
+        0.2,
+        1198,
+    )
 
 
 def _ask(site, round_number, point=START, agreement="", sigma=None):
     assert site.agreed is not None
-    setup = site.agreed.setup
+    setup = site.agreed.terms
     return answer(
         site,
         setup,
@@ -264,7 +268,7 @@ def _ask(site, round_number, point=START, agreement="", sigma=None):
         point,
         round_number,
         sigma=SIGMA if sigma is None else sigma,
-        agreement=setup.agreement if agreement == "" else agreement,
+        agreement=setup.fingerprint if agreement == "" else agreement,
     )
 
 
@@ -370,7 +374,7 @@ def test_the_servers_own_point_stays_where_sites_answer(tmp_path):
     from riemdp.federated import Coordinator, plan_federated
     from riemdp.randomness import noise_source
 
-    setup = _agreement(tmp_path).setup
+    setup = _agreement(tmp_path).terms
     plan = plan_federated(setup.prirfed, [40] * 3, setup.budget)
     server = Coordinator(
         setup.prirfed, plan, dict.fromkeys(NAMES, 40), START, setup.budget, noise_source(1)
@@ -407,11 +411,11 @@ def test_the_commands_of_a_site(tmp_path):
     told = json.loads(said)
     assert code == 0
     assert told["fingerprint"] == agreed.fingerprint
-    assert told["terms"] == agreed.setup.terms
+    assert told["terms"] == agreed.terms.text
     assert told["all answers cost"].startswith("epsilon 1.995,")
     site = Site.read(tmp_path / "north.toml")
     assert site.agreed == agreed
-    assert site.most_answers == agreed.setup.answers == 4
+    assert site.most_answers == agreed.terms.answers == 4
     _ask(site, 2)
     code, said = _run("status", tmp_path / "north.toml")
     assert code == 0
@@ -449,19 +453,17 @@ def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
         keys[name] = _run("key", tmp_path / f"{name}.key")[1].strip()
         text = text.replace(f'name = "{name}"', f'name = "{name}"\nkey = "{keys[name]}"')
     agreed = _agreement(tmp_path, text)
-    prirfed = agreed.setup.prirfed
+    prirfed = agreed.terms.prirfed
     assert (prirfed.noise, prirfed.tolerated) == (agreed.noise, agreed.tolerated) == ("shared", 1)
-    assert agreed.setup.keys == tuple(keys.items())
+    assert agreed.terms.keys == tuple(keys.items())
     own = SITE.replace("[files]", '[files]\nkey = "{name}.key"')
     sites = {name: _site(tmp_path, name, text=own) for name in NAMES}
     assert "shared; holds if at most 1" in _run("agree", tmp_path / "agreement.toml")[1]
-    members = {name: Sites.keys_of(site, agreed.setup).fresh.hex() for name, site in sites.items()}
+    members = {name: Sites.keys_of(site, agreed.terms).fresh.hex() for name, site in sites.items()}
     north, fingerprint = sites["north"], agreed.fingerprint
 
     def ask(number, sent, agreement=fingerprint):
-        return Sites.answer_sum(
-            north, agreed.setup, _records(), START, number, sent, agreement=agreement
-        )
+        return answer(north, agreed.terms, _records(), START, number, sent, agreement=agreement)
 
     for sent, named in (
         (members, None),
@@ -483,16 +485,22 @@ def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
     from riemdp.randomness import noise_source
 
     agreed = _agreement(tmp_path)
-    setup = agreed.setup
+    setup = agreed.terms
     plan = plan_federated(setup.prirfed, [40] * 3, setup.budget)
     server = Coordinator(
-        setup.prirfed, plan, dict.fromkeys(NAMES, 40), START, setup.budget, noise_source(None)
+        setup.prirfed,
+        plan,
+        dict.fromkeys(NAMES, 40),
+        START,
+        setup.budget,
+        noise_source(None),
+        agreement=setup.fingerprint,
     )
     for _ in range(4):  # of 6: it was stopped
         server.invite(NAMES)
         server.close()
     path, page = tmp_path / "result.npz", tmp_path / "report.html"
-    Servers.write_result(str(path), server, reproducible=False, agreement=setup.agreement)
+    Servers.write_result(str(path), server, reproducible=False)
     code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
     assert code == 0, said
     told = json.loads((tmp_path / "report.json").read_text())

@@ -165,7 +165,7 @@ def test_a_run_goes_on_when_some_have_gone(tmp_path):
     """Half of the agents leave after the third round: as many rounds as planned, at their cost."""
     setup = _setup(4, rounds=12, per_round=1)
     server, fake, _ = _run(
-        dict.fromkeys("abcd", "good"), setup, leaves={"c": 3, "d": 3}, state=tmp_path / "s.npz"
+        dict.fromkeys("abcd", "good"), setup, leaves={"c": 3, "d": 3}, state=tmp_path / "s.json"
     )
     assert len(server.records) == 12
     assert {(r.invited, r.eligible) for r in server.records} == {(1, 4)}
@@ -215,7 +215,7 @@ def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
             if round_number == 2:
                 raise ConnectionError
 
-    setup, state, clock = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz", Clock()
+    setup, state, clock = _setup(2, rounds=5, per_round=2), tmp_path / "state.json", Clock()
     fake = Dies({"a": "good", "b": "good"}, clock)
     with pytest.raises(ConnectionError):
         Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
@@ -229,7 +229,7 @@ def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
 
 
 def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
-    setup, state = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz"
+    setup, state = _setup(2, rounds=5, per_round=2), tmp_path / "state.json"
     _crash_after(1, setup, state)
     server, fake, _ = _run({"a": "good", "b": "good"}, setup, state=state)
     assert len(server.records) == 5
@@ -239,7 +239,7 @@ def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
 
 def test_a_server_does_not_go_on_from_the_state_of_another_run(tmp_path):
     """It would publish the finished run's point as the result of the new agreement."""
-    setup, state = _setup(2, rounds=3, per_round=2), tmp_path / "state.npz"
+    setup, state = _setup(2, rounds=3, per_round=2), tmp_path / "state.json"
     _run({"a": "good", "b": "good"}, setup, state=state)
     other = dataclasses.replace(setup, document="ab" * 32)
     with pytest.raises(InvalidArgument, match="another agreement"):
@@ -249,7 +249,7 @@ def test_a_server_does_not_go_on_from_the_state_of_another_run(tmp_path):
 
 
 def test_a_restarted_server_takes_in_who_has_come_and_remembers_who_has_gone(tmp_path):
-    setup, state = _setup(2, rounds=6, per_round=1), tmp_path / "state.npz"
+    setup, state = _setup(2, rounds=6, per_round=1), tmp_path / "state.json"
     _crash_after(2, setup, state)
     server, _, _ = _run({"b": "good", "c": "good"}, setup, state=state)
     assert list(server.sizes) == ["a", "b", "c"]

@@ -271,7 +271,7 @@ def test_an_agent_declines_a_server_that_speaks_of_other_settings():
     for kind in (HELLO, TRAIN):
         with pytest.raises(riemdp.RiemdpError, match="server's settings"):
             _ask(app, kind, agreement="0" * 64)
-        _ask(app, kind, agreement=setup.agreement)
+        _ask(app, kind, agreement=setup.fingerprint)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signe
 
     folder, fingerprint = signed
     setup = over_flower().agreed({"agreement": str(folder / "agreement.toml"), "timeout": 5.0})
-    assert (setup.agreement, setup.sites) == (fingerprint, ("a", "b"))
+    assert (setup.fingerprint, setup.sites) == (fingerprint, ("a", "b"))
     with pytest.raises(riemdp.InvalidArgument, match="another epsilon"):
         over_flower().agreed({"agreement": str(folder / "agreement.toml"), "epsilon": 3.0})
     with pytest.raises(riemdp.InvalidArgument, match="names no agreement"):

@@ -19,8 +19,8 @@ import pytest
 
 from riemdp import Budget, Ledger, SPDLogEuclidean, frechet_mean
 from riemdp.datasets import descriptor_ball
-from riemdp.federated import Agreement, SearchAgreement, Site
-from tests.seam import Servers
+from riemdp.federated import Agreement, Setup, Site
+from tests.seam import Searches, Servers
 
 from .deployment import isolated
 from .test_deployment import ROOT
@@ -164,8 +164,8 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
 @pytest.mark.federated_deployment
 def test_the_commands_of_the_readme_give_a_mean_where_no_radius_is_known(tmp_path):
     folder, said = by_hand(tmp_path, BEGIN + SEARCH)
-    agreed = SearchAgreement.read(folder / "agreement-search.toml")
-    release, _ = Servers.told_release(agreed, folder / "result-search.npz")
+    agreed = Agreement.read(folder / "agreement-search.toml")
+    release, _ = Servers.told_release(agreed.terms, folder / "result-search.npz")
     questions = release.details["sums"]
     assert f"question {questions - 1} (the sum of all squared distances): 3 of 3 sites" in said
     assert "100.0% of the budget is used" in said
@@ -192,16 +192,16 @@ def test_a_hospital_signs_another_agreement_by_one_command(tmp_path):
     text = (folder / "agreement.toml").read_text()
     (folder / "second.toml").write_text(text.replace("first run", "second run"))
     for file, kind, answers in (
-        ("agreement.toml", Agreement, "answers-1.json"),
-        ("agreement-search.toml", SearchAgreement, "answers-search-1.json"),
-        ("second.toml", Agreement, "answers-second-1.json"),
+        ("agreement.toml", Setup, "answers-1.json"),
+        ("agreement-search.toml", Searches.SearchTerms, "answers-search-1.json"),
+        ("second.toml", Setup, "answers-second-1.json"),
     ):
         subprocess.run(["./sign.sh", file, "1"], cwd=folder, check=True, capture_output=True)
         site = Site.read(folder / "site-1.toml")
-        assert isinstance(site.agreed, kind)
+        assert isinstance(site.agreed.terms, kind)
         assert (site.name, site.answers.name) == ("hospital-1", answers)
         assert 'ledger = "book-1.json"' in (folder / "site-1.toml").read_text()
-        assert site.most_answers == (None if kind is SearchAgreement else 10)
+        assert site.most_answers == (10 if kind is Setup else None)
         assert site.data["file"] == str(folder / "records-1.npy")
     assert sorted(p.name for p in folder.glob("site-[0-9]*")) == [
         "site-1-before.toml",
@@ -238,17 +238,17 @@ def test_a_node_that_is_not_let_in_at_once_is_started_again(tmp_path):
 
 def test_the_shipped_site_has_signed_the_shipped_agreement():
     searching = Site.read(EXAMPLE / "site-search.toml")
-    assert searching.agreed == SearchAgreement.read(EXAMPLE / "agreement-search.toml")
+    assert searching.agreed == Agreement.read(EXAMPLE / "agreement-search.toml")
     site = Site.read(EXAMPLE / "site.toml")
     try:
         agreed = Agreement.read(EXAMPLE / "agreement.toml")
         ball = descriptor_ball(1, eta=1e-2, center="middle")
         assert site.agreed == agreed
-        domain = agreed.setup.prirfed.problem.ball
+        domain = agreed.terms.prirfed.problem.ball
         assert domain is not None
         assert float(domain.radius) >= ball.radius
         np.testing.assert_allclose(domain.center, ball.center, rtol=1e-15)
-        assert site.name in (agreed.setup.sites or ())
+        assert site.name in (agreed.terms.sites or ())
     finally:
         for name in ("book-0.json", "book-0.json.lock"):
             (EXAMPLE / name).unlink(missing_ok=True)

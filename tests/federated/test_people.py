@@ -150,13 +150,11 @@ def keys_and_roster(*names: str) -> tuple[dict[str, Masks.Keys], Masks.Roster]: 
 
 
 def test_a_site_that_cannot_pay_draws_nothing() -> None:
-    keys, roster = keys_and_roster("a", "b", "c")
-    question = Masks.Question("ab" * 32, 0, roster, Sites.context_of(SPHERE, NORTH))
     people, source = Sites.Belonging(SITES[0], GROUPS[0], 2), noise_source(3)
     little = Gradients.Account(Ledger(Budget(1e-3, 1e-9)))
     plan = Sites.plan_shared(shared(), BUDGET)
     with pytest.raises(riemdp.BudgetExceeded):
-        Sites.masked_sum(shared(), plan, people, NORTH, keys["a"], question, little, rng=source)
+        Sites.noisy_sum(shared(), plan, people, NORTH, little, source)
     assert np.array_equal(source.normals(3), noise_source(3).normals(3))
 
 
@@ -176,18 +174,9 @@ def test_shared_noise_for_people_has_its_law() -> None:
                 records = np.repeat(x, 2, axis=0) if doubled else x
                 own = np.arange(len(records)) if doubled else labels
                 people = Sites.Belonging(records, own, 64)
-                words.append(
-                    Sites.masked_sum(
-                        prirfed,
-                        plan,
-                        people,
-                        NORTH,
-                        keys[name],
-                        question,
-                        Gradients.Account(),
-                        rng=source,
-                    )
-                )
+                account = Gradients.Account()
+                one = Sites.noisy_sum(prirfed, plan, people, NORTH, account, source)
+                words.append(Masks.masked(one, keys[name], question))
             value = plan.value(Masks.total(words), 1e4)
             assert value is not None
             found.append(value - exact)

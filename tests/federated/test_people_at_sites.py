@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -93,11 +94,10 @@ def members(folder: Path, setup: Setup) -> dict[str, str]:
 def errors_of_answers(folder: Path, times: int = ROUNDS) -> np.ndarray:
     """What the answers of one site are off from the mean over its people by."""
     setup, (records, labels) = setup_of(folder), data_of(0)
-    _, n = original("records that a site admits")(setup, records, labels)
-    sigma, found = setup.sigma(n), []
+    found = []
     for number in range(times):
         here = site_of(folder, ledger=None)  # it would see that one of them is charged otherwise
-        done = answer(here, setup, records, START, number, sigma=sigma, groups=labels, rng=number)
+        done = answer(here, setup, records, START, number, groups=labels, rng=number)
         found.append(-np.asarray(done.value) / RATE - by_hand(records, labels) / PEOPLE)
     return np.array(found)
 
@@ -115,7 +115,7 @@ def errors_of_sums(folder: Path, times: int = 12) -> np.ndarray:
                 site_of(folder, name, ledger=None),
                 {"groups": labels, "rng": 3 * number + i},
             )
-            words.append(Sites.answer_sum(here, setup, x, START, number, sent, **own))
+            words.append(answer(here, setup, x, START, number, sent, **own).value)
         value = setup.shared.value(Masks.total(words), 3 * 76 * CLIP)
         assert value is not None
         found.append(value - exact)
@@ -134,34 +134,38 @@ def test_answers_have_the_law_of_a_sum_over_people(tmp_path: Path, noise: str) -
     assert gaussian_p_value(errors(tmp_path), sigma) > ALPHA
 
 
-def records_alone(setup, records, groups):
+def records_alone(rounds, records, groups, source):
     """Planted: every record is clipped and counted, and the number told is that of people."""
-    return np.asarray(records), len(set(groups))
+    return np.asarray(records)
 
 
-def told_of_records(setup, records, groups):
+def told_of_records(rounds, name, records, groups):
     """Planted: the number told, and calibrated for, is that of records."""
-    return Sites.Belonging(records, groups, setup.records_per_person), len(records)
+    return len(records)
+
+
+ALONE, TOLD = ("records of a site", records_alone), ("number of a site", told_of_records)
 
 
 @pytest.mark.parametrize(
     ("noise", "planted"),
-    [("local", records_alone), ("shared", records_alone), ("local", told_of_records)],
+    [("local", ALONE), ("shared", ALONE), ("local", TOLD)],
 )
 def test_the_law_sees_planted_faults(tmp_path: Path, monkeypatch, noise: str, planted) -> None:
-    plant(monkeypatch, "records that a site admits", planted)
+    plant(monkeypatch, *planted)
     errors, sigma = LAWS[noise]
     assert gaussian_p_value(errors(tmp_path), sigma) < ALPHA
 
 
 def test_one_person_with_most_records_moves_an_answer_as_one_record_does(tmp_path: Path) -> None:
     setup, (records, labels) = setup_of(tmp_path), data_of(0)
+    rounds = SimpleNamespace(setup=setup)
 
     def moved(planted=None) -> float:
         found = []
         for sign in (1.0, -1.0):  # everything of one person exchanged, next to no noise
             x = np.concatenate([sign * records[:40], records[40:]])
-            own, _ = (planted or Sites.admit_own)(setup, x, labels)
+            own = (planted or original("records of a site"))(rounds, x, labels, None)
             done = riemdp.federated.local_update(setup.prirfed, own, START, 1e-9, rng=1)
             found.append(np.asarray(done.value) / RATE)
         return float(np.linalg.norm(found[0] - found[1]))
@@ -176,9 +180,9 @@ def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
     people = setup_of(tmp_path)
     records = dataclasses.replace(people, unit="record")
     fewer = dataclasses.replace(people, records_per_person=3)
-    assert len({s.agreement for s in (people, records, fewer)}) == 3
-    assert "unit: ('person', 16)\n" in people.terms
-    assert "unit: 'record'\n" in records.terms
+    assert len({s.fingerprint for s in (people, records, fewer)}) == 3
+    assert "unit: ('person', 16)\n" in people.text
+    assert "unit: 'record'\n" in records.text
     for name, changed in (
         ("unit", {"unit": "patient"}),
         ("records_per_person", {"records_per_person": 0}),
@@ -201,15 +205,15 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
 
     def ask(settings: Setup, where: Site = here, **own):
         if noise == "shared":
-            return Sites.answer_sum(where, settings, records, START, 0, sent, **own)
+            return answer(where, settings, records, START, 0, sent, **own)
         return answer(where, settings, records, START, 0, sigma=1.0, **own)
 
     # a server whose run protects records, or has another bound, has another fingerprint
     more = dataclasses.replace(setup, records_per_person=40)
     for other in (single, more):
         with pytest.raises(Refused, match=r"server's settings are not this site's.*Nothing was"):
-            ask(setup, groups=labels, agreement=other.agreement)
-    signed = site_of(tmp_path, agreement=setup.agreement)
+            ask(setup, groups=labels, agreement=other.fingerprint)
+    signed = site_of(tmp_path, agreement=setup.fingerprint)
     with pytest.raises(Refused, match=r"not those that it agreed to.*Nothing was spent"):
         ask(single, signed)
     # a site without labels protects no person; one with labels gives no run for records
@@ -246,9 +250,9 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
     assert here.ledger is not None
     if noise == "shared":
         sent = members(tmp_path, setup)
-        Sites.answer_sum(here, setup, records, START, 0, sent, groups=labels)
+        answer(here, setup, records, START, 0, sent, groups=labels)
     else:
-        done = answer(here, setup, records, START, 0, sigma=setup.sigma(PEOPLE), groups=labels)
+        done = answer(here, setup, records, START, 0, groups=labels)
         assert done.guarantee.unit == "person"
     assert here.ledger.spent.unit == "person"
     assert here.ledger.spent.epsilon(1e-5) == pytest.approx(
@@ -322,9 +326,9 @@ def test_the_agreement_names_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "agreement.toml"
     file.write_text(AGREEMENT)
     agreed = Agreement.read(file)
-    assert (agreed.setup.unit, agreed.setup.records_per_person) == ("person", 5)
+    assert (agreed.terms.unit, agreed.terms.records_per_person) == ("person", 5)
     by_hand = setup_of(tmp_path, records_per_person=5)
-    assert agreed.setup.terms == by_hand.terms
+    assert agreed.terms.text == by_hand.text
     # whoever starts a run with another unit, or bound, is told so
     same = {"unit": "person", "records_per_person": 5, "timeout": 3.0}
     assert agreed.differences(same) == ()
@@ -344,7 +348,7 @@ def test_the_agreement_names_the_unit(tmp_path: Path) -> None:
             Agreement.read(file)
     single = AGREEMENT.replace('unit = "person"\nrecords-per-person = 5\n', "")
     file.write_text(single)
-    assert Agreement.read(file).setup.unit == "record"
+    assert Agreement.read(file).terms.unit == "record"
     assert Agreement.read(file).differences({"unit": "person"}) == ("unit",)
     assert Agreement.read(file).differences({"unit": "record"}) == ()
 
@@ -353,14 +357,14 @@ def test_the_report_of_a_run_is_about_people(tmp_path: Path) -> None:
     (tmp_path / "agreement.toml").write_text(AGREEMENT)
     agreed = Agreement.read(tmp_path / "agreement.toml")
     server = Servers.make_coordinator(
-        agreed.setup, dict.fromkeys(NAMES, PEOPLE), noise_source(None)
+        agreed.terms, dict.fromkeys(NAMES, PEOPLE), noise_source(None)
     )
     server.invite(NAMES)
     server.close()
     path = tmp_path / "result.npz"
-    Servers.write_result(str(path), server, reproducible=False, agreement=agreed.fingerprint)
+    Servers.write_result(str(path), server, reproducible=False)
     assert '"unit": "person"' in (tmp_path / "result.json").read_text()
-    done, _ = Servers.told_result(agreed, path)
+    done, _ = Servers.told_result(agreed.terms, path)
     assert (done.guarantee.unit, done.details["people"]) == ("person", 39)
     assert done.details["records_per_person"] == 5
     assert "one person" in str(done)
@@ -442,8 +446,8 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
     lied_to, _ = signed(tmp_path / "two")
     right = {"agreement": agreed.fingerprint}
     app = flower.client_app(rng=7)
-    said = ask(app, "query.hello", honest, **right)  # pyright: ignore[reportArgumentType]
-    assert dict(said["facts"]) == {"name": "a", "records": 13, "sigma": agreed.setup.sigma(13)}
+    said = ask(app, "query.hello", honest, **right)
+    assert dict(said["facts"]) == {"name": "a", "records": 13, "sigma": agreed.terms.sigma(13)}
     lies = {"unit": "record", "records_per_person": 400, "records-per-person": 400, "groups": "x"}
     answers = [
         ask(app, "train", site, **right, **facts) for site, facts in ((honest, {}), (lied_to, lies))
@@ -457,7 +461,7 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
     assert (ledger.charges, ledger.spent.unit) == (1, "person")
     # the mean of the people, and not of their records, is what the point moved along
     step = -np.asarray(points[0]) / RATE - by_hand(*data_of(0)) / PEOPLE
-    sigma = agreed.setup.sigma(13)
+    sigma = agreed.terms.sigma(13)
     assert sigma is not None
     assert float(np.linalg.norm(step)) < sigma * (math.sqrt(30) + 5)
     for run in ({"unit": "record"}, {"records-per-person": 400}):

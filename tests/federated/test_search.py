@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy import stats
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, RiemdpError, noise_source
-from riemdp.federated import Refused, private_ball, private_frechet_mean
+from riemdp.federated import private_ball, private_frechet_mean
 from riemdp.privacy import Ledger, charge, gaussian_noise_multiplier
 from tests.seam import Masks, Searches, original, plant
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value
@@ -39,27 +39,40 @@ SITES = [cloud(n, key) for key, n in enumerate((400, 300, 500))]
 ALL = np.concatenate(SITES)
 
 
-def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Searches.Terms:  # pyright: ignore[reportInvalidTypeForm]
+def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Searches.SearchTerms:
     sizes = {f"site-{i}": len(x) for i, x in enumerate(SITES if sites is None else sites)}
-    told = {"what": "private-ball", "budget": BUDGET, "sizes": sizes, "run": "one"} | changed
-    return Searches.Terms(
+    told = {"release": "ball", "budget": BUDGET, "sizes": sizes, "run": "one"} | changed
+    return Searches.SearchTerms(
         manifold=SPACE, search=told.pop("search", SEARCH), noise=noise, tolerated=tolerated, **told
     )
 
 
-def parts(agreed: Searches.Terms, sites=None, seed: int = 1) -> list[Searches.SearchSite]:  # pyright: ignore[reportInvalidTypeForm]
+def parts(agreed: Searches.SearchTerms, sites=None, seed: int = 1) -> list[Searches.SearchSite]:
     domain, source = SEARCH.on(SPACE), noise_source(seed)
     noise = agreed.noise_of_sites
     given = SITES if sites is None else sites
     return [Searches.SearchSite(domain, x, noise, source, charge(noise.guarantee)) for x in given]
 
 
-def server(
-    agreed: Searches.Terms,
-    sites=None,
-    seed: int = 1,  # pyright: ignore[reportInvalidTypeForm]
-) -> tuple[Searches.SumsOverSites, Searches.InProcess]:  # pyright: ignore[reportInvalidTypeForm]
-    return Searches.in_process(agreed, parts(agreed, sites, seed), SEARCH.on(SPACE))
+def server(agreed: Searches.SearchTerms, sites=None, seed: int = 1) -> tuple[Any, Any]:
+    """A server, and what carries its questions to sites, which are `held`."""
+    held = parts(agreed, sites, seed)
+    carried: Any = Searches.in_process(agreed, held)
+    carried.held = dict(zip(agreed.sizes, held, strict=True))
+    return Searches.SumsOverSites(SEARCH.on(SPACE), agreed, carried), carried
+
+
+class Between:
+    """What stands between a server and its sites; a subclass changes something."""
+
+    def __init__(self, carried: Any):
+        self.carried = carried
+
+    def there(self) -> Any:
+        return self.carried.there()
+
+    def ask(self, names: tuple[str, ...], question: Searches.Ask, number: int) -> Any:
+        return self.carried.ask(names, question, number)
 
 
 def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:  # pyright: ignore[reportInvalidTypeForm]
@@ -139,7 +152,7 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
     domain, noise = SEARCH.on(SPACE), agreed.noise_of_sites
     silent: Any = Silent()
     sites = [Searches.SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
-    several, _ = Searches.in_process(agreed, sites, domain)
+    several = Searches.SumsOverSites(domain, agreed, Searches.in_process(agreed, sites))
     one = Searches.SearchRecords(domain, ALL, Searches.Purse(noise.law, silent))
     told: dict[str, list[Any]] = {"several": [], "one": []}
 
@@ -210,32 +223,32 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
     """
     near, far = SITES[0].copy(), SITES[0].copy()
     near[7], far[7] = 3.0 * np.diag([20.0, 0.05]), 3.0 * np.diag([0.05, 20.0])
-    agreed = terms(noise, tolerated, what="private-mean")
+    agreed = terms(noise, tolerated, release="mean", variance=0.1)
     told, carried = server(agreed, [near, *SITES[1:]])
     other = Searches.SearchSite(SEARCH.on(SPACE), far, agreed.noise_of_sites, noise_source(0))
     paid: list[float] = []
 
-    class Watched(Searches.InProcess):
-        def ask(self, ask, number, fingerprint, members):
-            sent = super().ask(ask, number, fingerprint, members)
-            gap = np.linalg.norm(self.parties["site-0"].site._exact(ask) - other._exact(ask))
+    class Watched(Between):
+        def ask(self, names, question, number):
+            sent, ask = super().ask(names, question, number), question
+            gap = np.linalg.norm(self.carried.held["site-0"]._exact(ask) - other._exact(ask))
             law, size = agreed.noise_of_sites, ask.size(SPACE)
             left = law.deviation(ask, size, 1 if noise == "local" else 2)
             paid.append(float(gap / left) ** 2)
             return sent
 
-    told.sites = Watched(carried.parties.values(), agreed.fingerprint)
-    Searches.MeanOverSites(agreed, 0.1).drawn(told)
+    told.sites = Watched(carried)
+    Searches.MeanOverSites(agreed).drawn(told)
     assert len(paid) > 12
     assert sum(paid) * Z**2 <= 1.0
     assert sum(paid) * Z**2 > 0.6  # the mean pays for nearly all of it
-    assert all(party.site.spent <= 1.0 + 1e-12 for party in carried.parties.values())
+    assert all(site.spent <= 1.0 + 1e-12 for site in carried.held.values())
 
 
 # ------------------------------------------------------------------------------ the law of a sum
 def errors(
-    agreed: Searches.Terms,  # pyright: ignore[reportInvalidTypeForm]
-    ask: Searches.Ask,  # pyright: ignore[reportInvalidTypeForm]
+    agreed: Searches.SearchTerms,
+    ask: Searches.Ask,
     times: int,
     faulty: Callable[[Searches.SearchSite], None] | None = None,  # pyright: ignore[reportInvalidTypeForm]
 ):
@@ -243,7 +256,8 @@ def errors(
     sites = parts(agreed)
     if faulty is not None:
         faulty(sites[0])
-    told, _ = Searches.in_process(agreed, sites, SEARCH.on(SPACE))
+    carried = Searches.in_process(agreed, sites)
+    told = Searches.SumsOverSites(SEARCH.on(SPACE), agreed, carried)
     exact = sum(site._exact(ask) for site in sites)
     found = []
     for _ in range(times):
@@ -307,12 +321,12 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
 def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:  # pyright: ignore[reportInvalidTypeForm]
     """What the server receives (rounds, sites, coordinates) for the same question again."""
     agreed = terms(tolerated=1)
-    told, carried = server(agreed)
+    _, carried = server(agreed)
     out = []
     for number in range(rounds):
-        for party in carried.parties.values():
-            party.site.spent = Fraction(0)
-        sent = carried.ask(ask, number, told.fingerprint, dict(carried.fresh()))
+        for site in carried.held.values():
+            site.spent = Fraction(0)
+        sent = carried.ask(tuple(agreed.sizes), ask, number)
         out.append([sent[name] for name in agreed.sizes])
     return np.array(out)
 
@@ -347,56 +361,49 @@ def test_the_servers_view_is_a_function_of_the_sum(monkeypatch: pytest.MonkeyPat
 
 def test_answers_to_other_questions_have_no_sum() -> None:
     agreed = terms(tolerated=1)
-    told, carried = server(agreed)
-    fresh = dict(carried.fresh())
+    _, carried = server(agreed)
+    names = tuple(agreed.sizes)
     asks = [tangents(), tangents(), tangents(radius=0.8000001)]
     sent: list[Any] = [
-        party.answer(ask, 0, told.fingerprint, fresh)
-        for party, ask in zip(carried.parties.values(), asks, strict=True)
+        carried.ask(names, ask, 0)[name] for name, ask in zip(names, asks, strict=True)
     ]
     plan = agreed.noise_of_sites.shared(tangents(), 3)
     assert plan.value(Masks.total(sent), 1e4) is None
-    sent = [
-        party.answer(tangents(), 1, told.fingerprint, fresh) for party in carried.parties.values()
-    ]
+    sent = list(carried.ask(names, tangents(), 1).values())
     assert plan.value(Masks.total(sent), 1e4) is not None
 
 
 # -------------------------------------------------------------------------- sites that go or lie
-class Leaving(Searches.InProcess):
+class Leaving(Between):
     """A site that does not answer question `gone`, nor any later one."""
 
     gone = 5
     name = "site-1"
-
-    def there(self):
-        return [n for n in self.parties if n != self.name or not self.left]
-
     left = False
 
-    def ask(
-        self,
-        ask: Searches.Ask,
-        number: int,
-        fingerprint: str,
-        members: Mapping[str, bytes],  # pyright: ignore[reportInvalidTypeForm]
-    ) -> Any:
+    def there(self):
+        return [n for n in self.carried.there() if n != self.name or not self.left]
+
+    def ask(self, names, question, number):
         self.left = self.left or number > self.gone
-        asked = [n for n in members if n != self.name or number < self.gone]
-        return {n: self.parties[n].answer(ask, number, fingerprint, members) for n in asked}
+        sent = self.carried.ask(names, question, number)
+        if number >= self.gone:
+            self.carried.held[self.name].spent -= Fraction(question.share) * (self.name in names)
+            sent.pop(self.name, None)
+        return sent
 
 
 @pytest.mark.parametrize(("noise", "tolerated"), [("local", 0), ("shared", 1)])
 def test_a_site_that_leaves_costs_its_question_and_no_privacy(noise: str, tolerated: int) -> None:
-    agreed = terms(noise, tolerated, what="private-mean")
+    agreed = terms(noise, tolerated, release="mean")
     told, carried = server(agreed)
-    told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
+    told.sites = Leaving(carried)
     drawn = Searches.MeanOverSites(agreed).drawn(told)
     mean = riemdp.frechet_mean(SPACE, np.concatenate([SITES[0], SITES[2]])).value
     assert float(SPACE.dist(mean, drawn.value)) < 0.2
     assert told.failed == (0 if noise == "local" else 1)
     assert (told.lost > 0) == (noise == "shared")
-    spent = {name: party.site.spent for name, party in carried.parties.items()}
+    spent = {name: site.spent for name, site in carried.held.items()}
     assert max(spent.values()) <= 1.0 + 1e-12
     assert spent["site-0"] == pytest.approx(1.0, abs=1e-12)
     assert spent["site-1"] < 0.5
@@ -410,87 +417,41 @@ def test_a_site_that_leaves_costs_its_question_and_no_privacy(noise: str, tolera
 def test_without_tolerance_a_missing_site_ends_the_search() -> None:
     agreed = terms(tolerated=0)
     told, carried = server(agreed)
-    told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
+    told.sites = Leaving(carried)
     with pytest.raises(RiemdpError, match=r"2 sites are there, and the noise needs 3 of 3"):
         Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
 
 
-def test_a_site_with_other_settings_is_refused_and_one_that_hides_them_has_no_sum() -> None:
+def test_a_site_that_masks_another_sum_leaves_none_and_the_search_ends() -> None:
     agreed = terms(tolerated=1)
-    names = list(agreed.sizes)
-    keys = {name: Masks.Keys.new(name) for name in names}
-    long_term = {name: key.long_term for name, key in keys.items()}
-    liar = dataclasses.replace(agreed, budget=Budget(8.0, 1e-6))
-    made = [
-        Searches.SearchParty(name, agreed if i else liar, site, keys[name], long_term)
-        for i, (name, site) in enumerate(zip(names, parts(agreed), strict=True))
-    ]
-    with pytest.raises(Refused, match=r"'site-0' has other settings.*Nothing was spent"):
-        Searches.InProcess(made, agreed.fingerprint)
-    # a server that goes on all the same has no answer of it
-    with pytest.raises(Refused, match="settings are not this site's"):
-        made[0].answer(tangents(), 0, agreed.fingerprint, {})
-    # a site that answers to the server's fingerprint, and masks under its own, leaves no sum
-    told = Searches.SumsOverSites(
-        SEARCH.on(SPACE), agreed, Searches.InProcess(made[1:], agreed.fingerprint)
-    )
+    told, carried = server(agreed)
 
-    class Hiding(Searches.InProcess):
-        def ask(self, ask, number, fingerprint, members):
-            asked = {n: liar.fingerprint if n == "site-0" else fingerprint for n in members}
-            return {n: self.parties[n].answer(ask, number, asked[n], members) for n in members}
+    class Hiding(Between):
+        def ask(self, names, question, number):
+            other = self.carried.ask(names, question, number + 1000)
+            for site in carried.held.values():
+                site.spent -= Fraction(question.share)  # it was one answer, and not two
+            return self.carried.ask(names, question, number) | {"site-0": other["site-0"]}
 
-    hiding = Hiding(made[1:], agreed.fingerprint)
-    hiding.parties["site-0"] = made[0]
-    told.sites = hiding
+    told.sites = Hiding(carried)
     with pytest.raises(RiemdpError, match="sums over sites failed"):
         Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
     assert told.failed == len(told.transcript) > 1
-    assert all(party.site.spent <= 1.0 for party in made)
+    assert all(site.spent <= 1.0 for site in carried.held.values())
 
 
-# --------------------------------------------------------------------- what a server can ask a site
-def test_a_malicious_server_is_refused_and_nothing_is_spent() -> None:
-    agreed = terms(tolerated=1)
-    told, carried = server(agreed)
-    party, fresh = carried.parties["site-0"], dict(carried.fresh())
-    good = tangents(0.4)
-    stranger = {**fresh, "stranger": Masks.Keys.new("stranger").fresh}
-    swapped = {**fresh, "site-0": Masks.Keys.new("site-0").fresh}
-    changed = {
-        "share": (math.nan, 0.0, -0.1, 1.5, math.inf, 1),
-        "limit": (math.nan, 0.0, -1.0, math.inf, 1e200),
-        "unit": (math.nan, 0.0, -1.0),
-        "kind": ("records", ""),
-        "factor": (1, -1, 0.5),
-        "center": (np.full((2, 2), np.nan), -np.eye(2), np.eye(3), None, "origin"),
-    }
-    for name, values in changed.items():
-        for value in values:
-            bad = dataclasses.replace(good, **{name: value})
-            with pytest.raises(Refused, match=r"Nothing was spent$"):
-                party.answer(bad, 0, told.fingerprint, fresh)
-    for members in (stranger, swapped, {"site-0": fresh["site-0"]}, {}, None):
-        with pytest.raises(Refused, match=r"Nothing was spent$"):
-            party.answer(good, 0, told.fingerprint, members)  # type: ignore[arg-type]
-    for number in (-1, True, 0.5, None, 1 << 63, 10**5000):  # no file holds the last one
-        with pytest.raises(Refused, match="no number"):
-            party.answer(good, number, told.fingerprint, fresh)  # type: ignore[arg-type]
-    for fingerprint in ("", "ab" * 32):
-        with pytest.raises(Refused, match="settings"):
-            party.answer(good, 0, fingerprint, fresh)
-    assert party.site.spent == 0.0
-    party.answer(good, 0, told.fingerprint, fresh)
-    with pytest.raises(Refused, match="has answered"):
-        party.answer(good, 0, told.fingerprint, fresh)
-    party.answer(good, 1, told.fingerprint, fresh)
-    with pytest.raises(Refused, match=r"budget of this search is spent\. Nothing"):
-        party.answer(good, 2, told.fingerprint, fresh)
-    assert party.site.spent == pytest.approx(0.8)
+# --------------------------------------------------------------------- what a site's records answer
+def test_a_site_answers_no_question_above_its_budget_and_none_that_is_none() -> None:
+    noise = terms(tolerated=1).noise_of_sites
+    paid = charge(noise.guarantee)
+    here = Searches.SearchSite(SEARCH.on(SPACE), SITES[0], noise, noise_source(3), paid)
+    here.answer(tangents(0.4))
+    here.answer(tangents(0.4))
     with pytest.raises(RiemdpError, match="is spent"):
-        party.site.answer(good)
+        here.answer(tangents(0.4))
     with pytest.raises(InvalidArgument, match="no question"):
-        party.site.answer(dataclasses.replace(good, share=math.nan))
+        here.answer(dataclasses.replace(tangents(0.1), share=math.nan))
+    assert here.spent == 2 * Fraction(0.4)
 
 
 def test_shares_that_float64_would_not_add_are_counted() -> None:
@@ -512,17 +473,17 @@ def test_replies_that_are_none_are_not_added() -> None:
     agreed = terms("local")
     told, carried = server(agreed)
 
-    class Odd(Searches.InProcess):
-        def ask(self, ask, number, fingerprint, members):
-            sent = dict(super().ask(ask, number, fingerprint, members))
+    class Odd(Between):
+        def ask(self, names, question, number):
+            sent = dict(super().ask(names, question, number))
             odd = [np.full(3, np.nan), np.ones(4), np.ones(3, np.float32), "text", None]
             sent["site-1"] = odd[number % len(odd)]
             return sent
 
-    told.sites = Odd(carried.parties.values(), agreed.fingerprint)
+    told.sites = Odd(carried)
     for _ in range(5):
-        for party in carried.parties.values():
-            party.site.spent = Fraction(0)
+        for site in carried.held.values():
+            site.spent = Fraction(0)
         heard = told.summed(tangents())
         assert heard.records == 900
         told._back.clear()
@@ -590,18 +551,6 @@ def test_everything_of_one_person_is_one_record() -> None:
 def _people(sites, groups) -> list[np.ndarray]:
     found = Searches.Given(SPACE, sites, groups, "a test")
     return [np.asarray(x) for x in found.records]
-
-
-def test_a_site_with_another_number_of_records_than_its_terms_is_refused() -> None:
-    agreed = terms(tolerated=1)
-    site = Searches.SearchSite(
-        SEARCH.on(SPACE), SITES[0][:50], agreed.noise_of_sites, noise_source(0)
-    )
-    with pytest.raises(InvalidArgument, match="another number of records"):
-        Searches.SearchParty("site-0", agreed, site, Masks.Keys.new("site-0"), {})
-    site = Searches.SearchSite(SEARCH.on(SPACE), SITES[0], agreed.noise_of_sites, noise_source(0))
-    with pytest.raises(InvalidArgument, match="needs keys"):
-        Searches.SearchParty("site-0", agreed, site)
 
 
 # --------------------------------------------------------------------------------------- the region

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp.federated import SearchAgreement
+from riemdp.federated import Agreement
 from tests.seam import Servers
 
 from .search_deployment import RADIUS, SERVER_STOPS_FROM, STOPS_IN
@@ -27,8 +27,8 @@ def facts(tmp_path_factory):
 def released(facts, run):
     """What the agreement and the files of the server say, and the agreement."""
     place = facts["folder"] / run
-    agreed = SearchAgreement.read(place / "agreement.toml")
-    return Servers.told_release(agreed, place / "result.npz")[0], agreed
+    agreed = Agreement.read(place / "agreement.toml")
+    return Servers.told_release(agreed.terms, place / "result.npz")[0], agreed
 
 
 # ------------------------------------------------------------------------------------------------

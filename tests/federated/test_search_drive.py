@@ -18,7 +18,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, InvalidArgument, RiemdpError
-from riemdp.federated import Refused, SearchAgreement, Site
+from riemdp.federated import Agreement, Refused, Site, answer
 from riemdp.privacy import Ledger
 from tests.seam import Commands, Searches, Servers, Sites
 
@@ -49,26 +49,21 @@ class Mail:
         self.box: list[tuple[str, object, float | None]] = []
         self.asked: list[tuple[str, ...]] = []
         self.declined: list[str] = []
-        self.dies_at, self.known = dies_at, dict[str, bytes]()
+        self.dies_at = dies_at
         self.clock = SimpleNamespace(now=0.0)
 
     def agents(self) -> dict[str, int]:
         return dict(agreed(self.folder).terms.sizes)
 
-    def keys(self) -> dict[str, bytes]:
-        about = agreed(self.folder)
-        found = {name: Sites.next_search_key(site(self.folder, name), about) for name in NAMES}
-        self.known = {name: bytes.fromhex(key) for name, key in found.items()}
-        return self.known
-
-    def send_question(self, names: tuple[str, ...], ask: Searches.Ask, number: int) -> None:
+    def send(self, names: tuple[str, ...], question: Searches.Ask, number: int) -> None:
         self.asked.append(names)
-        keys = self.known or dict.fromkeys(names, b"")
+        signed = agreed(self.folder)
+        keys = {name: Sites.next_key(site(self.folder, name), signed.terms) for name in names}
         sent = {
-            "ask": ask,
+            "question": question,
             "number": number,
-            "members": {name: keys[name].hex() for name in names},
-            "agreement": agreed(self.folder).fingerprint,
+            "members": keys,
+            "agreement": signed.fingerprint,
         }
         for name in names:
             if self.away.get(number) == name:
@@ -77,7 +72,7 @@ class Mail:
             i, here = NAMES.index(name), site(self.folder, name)
             try:
                 own = {"groups": self.groups.get(name), "rng": 100 * number + i} | told
-                reply: object = Sites.answer_question(here, self.records[name], **own)
+                reply: object = answer(here, signed.terms, self.records[name], **own).value
             except Refused as error:
                 self.declined.append(str(error))
                 reply = None
@@ -97,7 +92,7 @@ def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
     """A search; what the server writes at its end is in the folder."""
     transcript = Servers.Transcript(agreed(mail.folder).terms, state)
     release = Servers.drive_search(
-        agreed(mail.folder),
+        agreed(mail.folder).terms,
         mail,
         timing=Servers.Timing(timeout=5.0, grace=1.0, poll=0.5, patience=2.0),
         clock=lambda: mail.clock.now,
@@ -105,7 +100,9 @@ def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
         reproducible=True,
         transcript=transcript,
     )
-    Servers.write_release(str(mail.folder / "result.npz"), release, agreed(mail.folder), transcript)
+    Servers.write_release(
+        str(mail.folder / "result.npz"), release, agreed(mail.folder).terms, transcript
+    )
     return release
 
 
@@ -143,7 +140,7 @@ def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
     with np.load(tmp_path / "result.npz") as saved:
         np.testing.assert_array_equal(saved["value_0"], release.value)
         assert saved["radius"] == ball.radius
-    again, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
+    again, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
     np.testing.assert_array_equal(again.value, release.value)
     assert again.guarantee == release.guarantee
     assert again.scale == release.scale
@@ -152,7 +149,7 @@ def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
     for question in told["questions"]:
         question["question"] = "0" * 64
     (tmp_path / "result.json").write_text(json.dumps(told))
-    elsewhere, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
+    elsewhere, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
     np.testing.assert_array_equal(elsewhere.value, release.value)
 
 
@@ -189,7 +186,7 @@ def test_a_server_that_is_killed_goes_on_and_no_question_is_asked_twice(tmp_path
     with pytest.raises(InvalidArgument, match="another agreement"):
         run(Mail(other), state=state)
     state.write_text("{}")
-    with pytest.raises(InvalidArgument, match="no state of a search"):
+    with pytest.raises(InvalidArgument, match="no state of such a run"):
         run(Mail(tmp_path), state=state)
 
 
@@ -273,15 +270,13 @@ def test_too_many_questions_without_an_answer_end_a_search(tmp_path: Path) -> No
 def test_a_search_has_no_more_questions_than_its_plan(tmp_path: Path) -> None:
     """Where what is asked again costs so little that the loss of it would not end a search."""
     written(tmp_path, "local")
-    mail, most = Mail(tmp_path), agreed(tmp_path).answers
-    sites = Servers.TransportedSites(
-        agreed(tmp_path), mail, Servers.Timing(), lambda: mail.clock.now, mail.pause
-    )
+    mail, most = Mail(tmp_path), agreed(tmp_path).terms.answers
+    waiting = Servers.Waiting(mail, Servers.Timing(), lambda: mail.clock.now, mail.pause)
+    sites = Servers.SearchSites(agreed(tmp_path).terms, waiting)
     ask = Searches.Ask("within", 0.1, np.eye(2), 0.5)
-    signed = agreed(tmp_path).fingerprint
-    assert len(sites.ask(ask, most - 1, signed, dict.fromkeys(NAMES, b""))) == 3
+    assert len(sites.ask(NAMES, ask, most - 1)) == 3
     with pytest.raises(RiemdpError, match=rf"^{most} questions are all that this search can have"):
-        sites.ask(ask, most, signed, dict.fromkeys(NAMES, b""))
+        sites.ask(NAMES, ask, most)
     assert len(mail.asked) == 1
 
 
@@ -314,7 +309,7 @@ def test_an_agreement_on_a_ball(tmp_path: Path) -> None:
 def test_an_agreement_on_a_variance(tmp_path: Path) -> None:
     ball = '[domain]\ncenter = "diag:3.0"\nradius = 1.5\n[privacy]'
     written(tmp_path, "local", text=BALL.replace('"ball"', '"variance"').replace("[privacy]", ball))
-    about = agreed(tmp_path)
+    about = agreed(tmp_path).terms
     assert (about.answers, about.kinds) == (1, ("squares",))
     release = run(Mail(tmp_path))
     distances = np.minimum(np.asarray(SPACE.dist(3.0 * np.eye(2), ALL)), 1.5)
@@ -354,17 +349,15 @@ def test_numbers_of_records_and_keys_are_agreed_on(tmp_path: Path) -> None:
     ):
         (tmp_path / "agreement.toml").write_text(right.replace(old, new, 1))
         with pytest.raises(InvalidArgument, match=words):
-            SearchAgreement.read(tmp_path / "agreement.toml")
+            Agreement.read(tmp_path / "agreement.toml")
     keyless = "".join(line for line in right.splitlines(True) if not line.startswith("key = "))
     (tmp_path / "agreement.toml").write_text(keyless)
     with pytest.raises(InvalidArgument, match="no key for the site 'a'"):
-        SearchAgreement.read(tmp_path / "agreement.toml")
+        Agreement.read(tmp_path / "agreement.toml")
     # every number of it is in the fingerprint, and a site that signed another one does not start
     (tmp_path / "agreement.toml").write_text(right.replace("epsilon = 1.0", "epsilon = 8.0"))
     with pytest.raises(InvalidArgument, match="another version than the one that"):
         site(tmp_path)
-    with pytest.raises(InvalidArgument, match=r"one of a search.*SearchAgreement\.read"):
-        riemdp.federated.Agreement.read(tmp_path / "agreement.toml")
     assert math.isclose(agreed(tmp_path).terms.budget.epsilon, 8.0)
 
 
@@ -391,7 +384,7 @@ def test_the_commands_of_a_search(tmp_path: Path) -> None:
     assert status == 0, said
     assert f"fingerprint {signed}" in said
     first = Site.read(tmp_path / "a.toml")  # the file that was written is one that works
-    assert (first.most_answers, first.key) == (agreed(tmp_path).answers, tmp_path / "a.key")
+    assert (first.most_answers, first.key) == (agreed(tmp_path).terms.answers, tmp_path / "a.key")
     release = run(Mail(tmp_path))
     status, said = commanded("status", tmp_path / "a.toml")
     assert f"a: {release.details['sums']} of {first.most_answers} answers" in said

@@ -106,7 +106,9 @@ def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     told = {"agreement": str(folder / "agreement.toml")} | config
     found: Any = over_flower().agreed(told)
     timing = Timing(timeout=1.0, grace=0.1, poll=0.01, patience=1.0)
-    return over_flower().search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
+    transport = over_flower().transport_of(office, found, ttl=60.0)
+    files = (config.get(key) for key in ("state-path", "result-path"))
+    return over_flower().search(found, transport, timing, *files)
 
 
 @messages

@@ -16,13 +16,13 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument
-from riemdp.federated import Refused, SearchAgreement, Site
+from riemdp.federated import Agreement, Refused, Site, answer
 from riemdp.privacy import Ledger, charge, gaussian
 from riemdp.randomness import noise_source
 from tests.seam import Searches, Servers, Sites
 
 from .test_people_at_sites import AGREEMENT as ROUNDS
-from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, tangents
+from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, Between, tangents
 from .test_search_drive import Mail, commanded, run
 from .test_search_sites import NAMES, TEXT, agreed, asked, ledger, site, written
 
@@ -39,13 +39,15 @@ def of_people(folder: Path, noise: str = "shared", **changed: Any) -> str:
 
 
 # ------------------------------------------------------------------------------ as in one process
-class SameNoise(Searches.InProcess):
+class SameNoise(Between):
     """The sites of a search in process, each of which draws what `Mail` lets it draw."""
 
-    def ask(self, ask: Any, number: int, fingerprint: str, members: Any) -> Any:
-        for i, name in enumerate(self.parties):
-            self.parties[name].site.records.source = noise_source(100 * number + i)
-        return super().ask(ask, number, fingerprint, members)
+    sites: list[Any]
+
+    def ask(self, names: tuple[str, ...], question: Any, number: int) -> Any:
+        for i, held in enumerate(self.sites):
+            held._source = noise_source(100 * number + i)
+        return super().ask(names, question, number)
 
 
 def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
@@ -59,12 +61,11 @@ def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
         )
         for x in given.records
     ]
-    server, carried = Searches.in_process(terms, sites, SEARCH.on(SPACE))
-    server.sites = SameNoise(carried.parties.values(), terms.fingerprint)
+    carried = SameNoise(Searches.in_process(terms, sites))
+    carried.sites = sites
+    server = Searches.SumsOverSites(SEARCH.on(SPACE), terms, carried)
     with riemdp.Ledger(Budget(100.0, 1e-5)):
-        return Searches.MeanOverSites(terms, agreed(folder).variance).finished(
-            server, reproducible=True
-        )
+        return Searches.MeanOverSites(terms).finished(server, reproducible=True)
 
 
 @pytest.mark.parametrize("noise", ["local", "shared"])
@@ -82,7 +83,7 @@ def test_a_search_over_messages_is_the_one_in_process(
     release = run(mail)
     assert not mail.declined
     same = by_the_public_door(tmp_path, None if groups is None else list(groups.values()))
-    told, _ = Servers.told_release(agreed(tmp_path), tmp_path / "result.npz")
+    told, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
     written_down = json.loads((tmp_path / "result.json").read_text())["confidence_region"]
     assert written_down == str(release.confidence_region())
     for other in (same, told):
@@ -174,11 +175,13 @@ class Twins(Mail):
         super().__init__(folder, groups=LABELS | {"a": labels}, records=data)
         self.twin, self.paid = twin, list[float]()
 
-    def send_question(self, names: tuple[str, ...], ask: Any, number: int) -> None:
-        super().send_question(names, ask, number)
+    def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
+        super().send(names, question, number)
+        ask = question
         records, groups = self.other
         told = {"agreement": agreed(self.twin).fingerprint, "groups": groups, "rng": 100 * number}
-        other = Sites.answer_question(site(self.twin, "a"), records, ask, number, None, **told)
+        terms = agreed(self.twin).terms
+        other = answer(site(self.twin, "a"), terms, records, ask, number, **told).value
         (own,) = (reply for name, reply, _ in self.box if name == "a")
         law = agreed(self.folder).terms.noise_of_sites
         gap = float(np.linalg.norm(np.asarray(own) - np.asarray(other)))
@@ -239,9 +242,9 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
         here = site(folder, ledger=book)
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
             asked(folder, ask, site=here, groups=groups)
-        n = Sites.own_size(agreed(folder), SITES[0], groups)
+        told = {"agreement": agreed(folder).fingerprint, "groups": groups}
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
-            Sites.check_search(here, agreed(folder), n, agreed(folder).fingerprint)
+            Sites.admit(here, agreed(folder).terms, SITES[0], **told)
         assert (book.charges, here.rounds_answered()) == (1, ())
     for folder in (people, records):
         assert (site(folder).rounds_answered(), ledger(folder).charges) == ((), 0)
@@ -285,11 +288,11 @@ def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
     signed = of_people(tmp_path)
     file = tmp_path / "agreement.toml"
     right = file.read_text()
-    assert (agreed(tmp_path).unit, agreed(tmp_path).terms.unit) == ("person", "person")
+    assert agreed(tmp_path).terms.unit == "person"
     assert "unit: 'person'" in agreed(tmp_path).terms.text
     assert agreed(tmp_path).differences({"unit": "record"}) == ("unit",)
     written(tmp_path / "records")
-    assert agreed(tmp_path / "records").unit == "record"  # where nothing is said
+    assert agreed(tmp_path / "records").terms.unit == "record"  # where nothing is said
     assert agreed(tmp_path / "records").differences({"unit": "person"}) == ("unit",)
     assert agreed(tmp_path / "records").fingerprint != signed
     for old, new, words in (
@@ -303,7 +306,7 @@ def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
         assert old in right
         file.write_text(right.replace(old, new))
         with pytest.raises(InvalidArgument, match=words):
-            SearchAgreement.read(file)
+            Agreement.read(file)
 
 
 def test_the_commands_say_person(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from riemdp import Budget, RiemdpError
-from riemdp.federated import Refused, SearchAgreement, Site
+from riemdp.federated import Agreement, Refused, Site, answer
 from riemdp.privacy import Ledger, gaussian_noise_multiplier
 from tests.seam import Masks, Searches, Sites, plant
 from tests.statistical import ALPHA, gaussian_p_value
@@ -64,7 +64,7 @@ def written(
         if noise == "shared":
             parts.append(f'key = "{Masks.new_key_file(folder / f"{name}.key")}"\n')
     (folder / "agreement.toml").write_text("".join(parts))
-    read = SearchAgreement.read(folder / "agreement.toml")
+    read = Agreement.read(folder / "agreement.toml")
     signed, epsilon = read.fingerprint, read.terms.budget.epsilon
     for name in NAMES:
         (folder / f"{name}.toml").write_text(
@@ -81,11 +81,11 @@ def site(folder: Path, name: str = "a", **changed: Any) -> Site:
 
 
 def members(folder: Path, names: tuple[str, ...] = NAMES) -> dict[str, str]:
-    return {name: Sites.next_search_key(site(folder, name), agreed(folder)) for name in names}
+    return {name: Sites.next_key(site(folder, name), agreed(folder).terms) for name in names}
 
 
-def agreed(folder: Path) -> SearchAgreement:
-    return SearchAgreement.read(folder / "agreement.toml")
+def agreed(folder: Path) -> Agreement:
+    return Agreement.read(folder / "agreement.toml")
 
 
 def asked(
@@ -97,7 +97,8 @@ def asked(
         told["members"] = members(folder)
     here = told.pop("site", None) or site(folder, name)
     records = told.pop("records", SITES[NAMES.index(name)])
-    return Sites.answer_question(here, records, ask, number, told.pop("members"), **told)
+    terms = agreed(folder).terms
+    return answer(here, terms, records, ask, number, told.pop("members"), **told).value
 
 
 def ledger(folder: Path, name: str = "a") -> Ledger:
@@ -168,9 +169,9 @@ def test_no_number_of_a_question_ends_a_search(tmp_path: Path, noise: str) -> No
     them.
     """
     written(tmp_path, noise)
-    most = agreed(tmp_path).answers
-    for number in (2**63 - 1, 2**31, most):
-        with pytest.raises(Refused, match=r"no question of this number\. Nothing was spent$"):
+    most = agreed(tmp_path).terms.answers
+    for number in (2**63 - 1, 2**31, 10**5000, most):
+        with pytest.raises(Refused, match=r"no such question\. Nothing was spent$"):
             asked(tmp_path, tangents(0.1), number)
     assert (site(tmp_path).rounds_answered(), ledger(tmp_path).charges) == ((), 0)
     for number in (most - 1, 0, 7, 3):
@@ -206,7 +207,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
         "before the charge": "charge of a site",
         "after the charge": "answers of a site",
         "before the noise": "noise of an answer",
-        "before the key is gone": "key of a search's answer",
+        "before the key is gone": "key of an answer",
     }
     plant(monkeypatch, places[where], die)
 
@@ -229,6 +230,9 @@ def test_a_site_that_dies_is_charged_once_and_answers_no_question_twice(
         with pytest.raises(Killed):
             asked(tmp_path, tangents(0.4))
     assert len(site(tmp_path).rounds_answered()) == written_down
+    signed = agreed(tmp_path)  # it says hello again, whether it was charged or not
+    here = Sites.admit(site(tmp_path), signed.terms, SITES[0], agreement=signed.fingerprint)
+    assert here == len(SITES[0])
     if written_down:
         with pytest.raises(Refused, match=r"answered this question.*Nothing was spent"):
             asked(tmp_path, tangents(0.4))
@@ -290,7 +294,8 @@ def test_a_charge_of_another_site_is_not_taken_for_ones_own(tmp_path: Path) -> N
 _KILLED = """\
 import os, signal, sys
 from pathlib import Path
-from riemdp.mechanisms import _search_sites
+from pytest import MonkeyPatch
+from tests.seam import original, plant
 from tests.federated.test_search import tangents
 from tests.federated.test_search_sites import asked
 
@@ -300,7 +305,7 @@ def noisy(self, values, ask, source):
     if ask.share == 0.3:
         os.kill(os.getpid(), signal.SIGKILL)
     return drawn(self, values, ask, source)
-original("noise of an answer") = noisy
+plant(MonkeyPatch(), "noise of an answer", noisy)
 for number, share in enumerate((0.2, 0.3)):
     asked(Path(sys.argv[1]), tangents(share), number)
 """
@@ -335,7 +340,7 @@ def test_a_fresh_key_masks_one_answer_and_is_gone(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="another key"):
             asked(tmp_path, tangents(0.1), number + 1, members=right)
     assert len(set(used)) == 3
-    assert Sites.next_search_key(site(tmp_path, most_answers=3), agreed(tmp_path)) == ""
+    assert Sites.next_key(site(tmp_path, most_answers=3), agreed(tmp_path).terms) == ""
 
 
 # --------------------------------------------------------------------------- a malicious server

@@ -117,15 +117,17 @@ def replies(
     roster = Masks.Roster.of(None, agreed, {n: keys[n].fresh for n in server.open}, least=2)
     context = Sites.context_of(SPHERE, server.value)
     return {
-        name: Sites.masked_sum(
-            prirfed,
-            server.plan.shared,
-            data[name],
-            server.value,
+        name: Masks.masked(
+            Sites.noisy_sum(
+                prirfed,
+                server.plan.shared,
+                data[name],
+                server.value,
+                Gradients.Account(),
+                noise_source(7),
+            ),
             keys[name],
             Masks.Question("ab" * 32, changed.get(name, len(server.records)), roster, context),
-            Gradients.Account(),
-            rng=7,
         )
         for name in server.open
     }
@@ -177,27 +179,14 @@ def test_masks_that_do_not_cancel_and_replies_that_are_no_words() -> None:
     assert np.array_equal(server.value, NORTH)
 
 
-def test_a_site_is_charged_before_its_noise_and_not_for_a_bad_roster() -> None:
+def test_a_share_of_the_noise_is_charged() -> None:
     server, prirfed = servers()
     shared = Sites.plan_shared(prirfed, BUDGET)
     assert shared == server.plan.shared
-    keys = {name: Masks.Keys.new(name) for name in server.sizes}
-    server.invite(server.sizes)
     ledger = Ledger(BUDGET)
-    agreed = {n: k.long_term for n, k in keys.items()}
-    fresh = {n: k.fresh for n, k in keys.items()}
-    for bad in (True, False):
-        sent = fresh | {"site-2": bytes(32)} if bad else fresh
-        roster = Masks.Roster.of(keys["site-0"], agreed, sent, least=2)
-        asked = Masks.Question("ab" * 32, 0, roster, b"")
-        arguments = (prirfed, shared, datasets()[0], NORTH, keys["site-0"], asked)
-        if bad:
-            with pytest.raises(InvalidArgument, match="unusable public key"):
-                Sites.masked_sum(*arguments, Gradients.Account(ledger))
-            assert not ledger.spent.parts
-        else:
-            Sites.masked_sum(*arguments, Gradients.Account(ledger))
-            assert ledger.spent == shared.guarantee
+    account = Gradients.Account(ledger)
+    Sites.noisy_sum(prirfed, shared, datasets()[0], NORTH, account, noise_source(None))
+    assert ledger.spent == shared.guarantee
 
 
 @pytest.mark.parametrize("sites", [3, 10, 30])
@@ -261,16 +250,9 @@ def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 4000
                 for name, steps in sums.items()
             }
             if t < 10 and not (dropped or bare):  # as a site does it
-                words["a"] = Sites.masked_sum(
-                    prirfed,
-                    shared,
-                    records,
-                    start,
-                    keys["a"],
-                    asked,
-                    Gradients.Account(),
-                    rng=source,
-                )
+                account = Gradients.Account()
+                one = Sites.noisy_sum(prirfed, shared, records, start, account, source)
+                words["a"] = Masks.masked(one, keys["a"], asked)
             added = Masks.total(words.values())
             seen.append(float(words["a"].view(np.int64)[0] if alone else added[0]))
             if who == "outsider":  # what the next point is made of

@@ -106,7 +106,7 @@ def test_a_missing_site_fails_the_round_and_is_left_out_of_the_next(facts, agree
     assert rounds[-1]["invited"] == 3  # it has said its key, and is back
     with np.load(facts["folder"] / "result.npz") as saved:
         point = saved["point_0"]
-    space = agreed.setup.prirfed.problem.manifold
+    space = agreed.terms.prirfed.problem.manifold
     x = np.concatenate([records(i) for i in range(3)])
     mean = np.exp(np.mean(np.log(np.einsum("nii->ni", x)), axis=0))
     assert float(space.dist(point, np.diag(mean))) < 0.25
@@ -115,7 +115,7 @@ def test_a_missing_site_fails_the_round_and_is_left_out_of_the_next(facts, agree
 
 def test_everybody_counts_what_was_spent(facts, agreed):
     """Each site every answer that it gave, and the server every round, the failed one too."""
-    shared = agreed.setup.shared
+    shared = agreed.terms.shared
     assert shared is not None
     result = facts["result"]
     assert result["epsilon"] == pytest.approx(shared.guarantee.repeat(ROUNDS).epsilon(1e-5))

@@ -56,7 +56,7 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     right = members(tmp_path, setup)
 
     def ask(point=NORTH, number: object = 0, sent: object = right, **facts):
-        return Sites.answer_sum(here, setup, records(1), point, number, sent, **facts)
+        return answer(here, setup, records(1), point, number, sent, **facts)
 
     outside = np.array([np.sin(1.0), 0.0, np.cos(1.0)])
     for wrong in (
@@ -87,10 +87,8 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
         ({"ledger": Ledger(riemdp.Budget(0.1, 1e-5))}, "not enough budget"),
     ):
         with pytest.raises(Refused, match=words):
-            Sites.answer_sum(
-                dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right
-            )
-    with pytest.raises(Refused, match="secure sums only"):
+            answer(dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right)
+    with pytest.raises(Refused, match="no list of members"):
         answer(here, setup, records(1), NORTH, 0, sigma=1.0)
     assert here.ledger is not None
     assert not here.ledger.spent.parts
@@ -113,13 +111,13 @@ def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) 
     assert setup.shared is not None
     right = members(tmp_path, setup)
     words = [
-        Sites.answer_sum(site(tmp_path, name), setup, records(i), NORTH, 0, right)
+        answer(site(tmp_path, name), setup, records(i), NORTH, 0, right).value
         for i, name in enumerate(NAMES)
     ]
     assert setup.shared.value(Masks.total(words), 120 * 10.0) is not None
     assert setup.shared.value(Masks.total(words[:2]), 120 * 10.0) is None
     with pytest.raises(Refused, match="answered this round"):
-        Sites.answer_sum(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
+        answer(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
 
 
 @pytest.mark.parametrize(("rounds", "most"), [(3, None), (4, 3)])
@@ -135,13 +133,13 @@ def test_a_fresh_key_masks_one_answer_and_is_gone(
         right = members(tmp_path, setup)
         assert members(tmp_path, setup) == right  # the same until it is used
         used.append(right["a"])
-        Sites.answer_sum(here, setup, records(1), NORTH, number, right)
+        answer(here, setup, records(1), NORTH, number, right)
         assert not run_file.exists()
         assert (Sites.next_key(here, setup) == "") == (number == 2)
         assert run_file.exists() == (number < 2)  # one that has masked nothing
         if number < 2:
             with pytest.raises(Refused, match="another key"):  # a roster with the old one
-                Sites.answer_sum(here, setup, records(1), NORTH, 2, right)
+                answer(here, setup, records(1), NORTH, 2, right)
     assert len(set(used)) == 3
     assert here.rounds_answered() == (0, 1, 2)
 
@@ -164,7 +162,7 @@ class Mail:
             if self.away.get(round_number) != name:
                 here = site(self.folder, name)
                 data = records(NAMES.index(name))
-                words = Sites.answer_sum(here, self.setup, data, point, round_number, sent)
+                words = answer(here, self.setup, data, point, round_number, sent).value
                 self.box.append((name, words, 40.0))
 
     def replies(self) -> list[tuple[str, object, float | None]]:
@@ -203,7 +201,11 @@ def test_a_run_goes_on_without_a_site_that_was_missing(tmp_path: Path) -> None:
 
 def test_a_server_that_was_killed_in_an_open_round_goes_on(tmp_path: Path) -> None:
     """The round that was open is spent at the sites that answered it, and has no sum."""
-    setup, state, clock = agreed(tmp_path, rounds=4), tmp_path / "state.npz", SimpleNamespace(now=0)
+    setup, state, clock = (
+        agreed(tmp_path, rounds=4),
+        tmp_path / "state.json",
+        SimpleNamespace(now=0),
+    )
 
     class Dies(Mail):
         def replies(self):
@@ -252,7 +254,7 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
         words = SITE.format(name=name, fingerprint=agreed.fingerprint)
         (tmp_path / f"{name}.toml").write_text(words)
     sites = [Site.read(tmp_path / f"{name}.toml") for name in NAMES]
-    setup = sites[0].agreed.setup if sites[0].agreed is not None else None
+    setup = sites[0].agreed.terms if sites[0].agreed is not None else None
     assert setup is not None
     assert setup.shared is not None
     assert (setup.shared.parties, setup.shared.tolerated) == (3, 1)
@@ -261,7 +263,7 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     for number in (0, 1):
         right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
         words = [
-            Sites.answer_sum(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint)
+            answer(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint).value
             for here, x in zip(sites, data, strict=True)
         ]
         assert setup.shared.value(Masks.total(words), 90 * 8.0) is not None
@@ -271,12 +273,12 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
     for fingerprint in (None, "00" * 32):
         with pytest.raises(Refused, match=r"agreement|settings"):
-            Sites.answer_sum(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
+            answer(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
     (tmp_path / "a.key").unlink()
     Masks.new_key_file(tmp_path / "a.key")
     other = dataclasses.replace(sites[0], answers=tmp_path / "other.json")
     with pytest.raises(Refused, match="another key"):
-        Sites.answer_sum(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
+        answer(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
 
 
 def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
@@ -299,7 +301,7 @@ def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
             dataclasses.replace(setup, **changed)
     # what the parties compare has everybody's key in it
     other = dataclasses.replace(setup, keys=(("a", "ab" * 32), *others))
-    assert other.agreement != setup.agreement
+    assert other.fingerprint != setup.fingerprint
 
 
 # ------------------------------------------------------------------------------------------------
@@ -357,13 +359,15 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
             ]
 
     grid = Grid()
-    transport = over_flower().SumTransport(
+    transport = over_flower().GridTransport(
         grid,  # type: ignore[arg-type]
         NORTH,
         ttl=60.0,
         planned=setup.sigma,
-        agreement=setup.agreement,
+        agreement=setup.fingerprint,
         sites=setup.sites,
+        words=True,
+        masked=True,
         make_message=lambda content, node, kind, group, ttl: (content, node, kind),
     )
     server = Servers.drive(

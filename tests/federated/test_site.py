@@ -154,13 +154,13 @@ def test_the_floor_of_the_noise_is_the_sites(tmp_path):
 def test_a_run_without_noise_is_declined(tmp_path):
     with pytest.raises(Refused, match="no budget"):
         _ask(_site(tmp_path), _setup(budget=None))
-    assert _ask(_site(tmp_path, without_noise=True), _setup(budget=None)).steps == 1
+    assert _ask(_site(tmp_path, without_noise=True), _setup(budget=None)).sigma is None
 
 
 def test_settings_that_are_not_the_agreed_ones_are_declined(tmp_path):
     setup = _setup()
-    site = _site(tmp_path, agreement=setup.agreement)
-    assert _answers(site, setup, [0], agreement=setup.agreement) == 1
+    site = _site(tmp_path, agreement=setup.fingerprint)
+    assert _answers(site, setup, [0], agreement=setup.fingerprint) == 1
     others = {
         "budget": _setup(budget=Budget(1e6, 1e-5)),
         "agents": _setup(agents=5),
@@ -171,12 +171,12 @@ def test_settings_that_are_not_the_agreed_ones_are_declined(tmp_path):
             start=np.eye(5)[0],
         ),
     }
-    assert len({s.agreement for s in [setup, *others.values()]}) == 6
+    assert len({s.fingerprint for s in [setup, *others.values()]}) == 6
     for other in others.values():
         with pytest.raises(Refused, match="not those that it agreed to"):
             _ask(site, other, 1, sigma=1.0)
         with pytest.raises(Refused, match="server's settings"):
-            _ask(site, setup, 1, agreement=other.agreement)
+            _ask(site, setup, 1, agreement=other.fingerprint)
     assert site.rounds_answered() == (0,)
 
 
@@ -191,7 +191,7 @@ def test_an_agreement_is_the_same_in_every_process():
         "p = riemdp.problems.frechet_mean(m, ball=riemdp.Ball(np.eye(3), 2.0))\n"
         "local = riemdp.DPRGD(2, lambda t: 0.1, sensitivity='domain')\n"
         "run = riemdp.PriRFed(p, local, rounds=3, agents_per_round=2)\n"
-        "print(Setup(run, np.eye(3), riemdp.Budget(1.0, 1e-5), 4).terms)\n"
+        "print(Setup(run, np.eye(3), riemdp.Budget(1.0, 1e-5), 4).text)\n"
     )
     texts = {
         subprocess.run(

@@ -13,7 +13,7 @@ from pathlib import Path
 from flwr.serverapp import ServerApp
 
 from riemdp.federated import flower
-from riemdp.federated._drive import _collect, _wait_for, make_coordinator
+from riemdp.federated._drive import Waiting, _taking, make_coordinator
 from riemdp.federated.flower._messages import fact, pack, unpack
 from riemdp.federated.flower._server import GridTransport, _message
 from riemdp.randomness import noise_source
@@ -29,7 +29,8 @@ app = ServerApp()
 def main(grid, context):
     setup = make_setup(context.run_config)
     transport = GridTransport(grid, setup.initial, ttl=600.0, planned=setup.sigma)
-    there = _wait_for(transport, AGENTS, TIMING, time.monotonic, time.sleep)
+    sites = Waiting(transport, TIMING)
+    there = sites.there(AGENTS)
     server = make_coordinator(setup, there, noise_source(None))
     took = {"ours": [], "stock": []}
     while not server.finished:
@@ -37,8 +38,9 @@ def main(grid, context):
         begin = time.monotonic()
         invited = server.invite(there)
         if way == "ours":
-            transport.send(invited, server.value, len(server.records))
-            _collect(server, transport, TIMING, time.monotonic, time.sleep)
+            number, taking = len(server.records), _taking(server)
+            limits = {"quorum": server.needed, "full": setup.prirfed.agents_per_round}
+            sites.ask(invited, server.value, number, taking, **limits)
         else:
             node_of = {name: node for node, name in transport._names.items()}
             content = pack(server.value, round=len(server.records))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from . import _options as o
 from ._run import InputProblem, command, print_facts, print_json
 
 if TYPE_CHECKING:
-    from ..federated._search_agreement import SearchAgreement
+    pass
 
 AgreementFile = Annotated[
     Path, typer.Argument(help="The file that all parties sign, agreement.toml.", show_default=False)
@@ -60,10 +60,10 @@ def agree(
 
     The fingerprint is the SHA-256 of the file: sha256sum prints the same.
     """
-    from ..federated._search_agreement import SearchAgreement, read_agreement
+    from ..federated import Agreement, Setup
 
-    agreed = read_agreement(file)
-    searched = isinstance(agreed, SearchAgreement)
+    agreed = Agreement.read(file)
+    searched = not isinstance(agreed.terms, Setup)
     names = [party.name for party in agreed.sites]
     if write is not None and write not in names:
         raise InputProblem(
@@ -77,23 +77,23 @@ def agree(
         target.write_text(_first_site(agreed, write, file.name), encoding="utf-8")
         facts["site file"] = str(target)
     if as_json:
-        print_json(facts | {"terms": _terms(agreed)})
+        print_json(facts | {"terms": agreed.terms.text})
         return
     # The line that all compare, whole on a narrow screen, too.
     typer.echo(f"fingerprint {facts.pop('fingerprint')}")
     print_facts([(name, str(words)) for name, words in facts.items()])
-    typer.echo(f"\nThe settings that decide the noise:\n{_terms(agreed)}")
+    typer.echo(f"\nThe settings that decide the noise:\n{agreed.terms.text}")
 
 
-def _noise_in_words(told: Any) -> str:
-    """Who adds the noise, from an agreement or the terms of a search."""
-    if told.noise == "local":
+def _noise_in_words(agreed: Any) -> str:
+    """Who adds the noise."""
+    if agreed.noise == "local":
         return "each site adds all of its own"
-    return f"shared; holds if at most {told.tolerated} of the sites drop out or collude"
+    return f"shared; holds if at most {agreed.tolerated} of the sites drop out or collude"
 
 
 def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
-    setup = agreed.setup
+    setup = agreed.terms
     budget = setup.budget
     facts: dict[str, Any] = {
         "fingerprint": agreed.fingerprint,
@@ -105,7 +105,7 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         "noise": _noise_in_words(agreed),
     }
     if setup.of_people:
-        from ..federated._accounting import ONE_SITE
+        from ..federated._terms import ONE_SITE
 
         facts["it assumes"] = ONE_SITE
     if records is not None:
@@ -133,9 +133,9 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
         "ball": "a ball that holds most records",
         "mean": "a ball, and the mean in it",
         "variance": "the Frechet variance about the centre of the public ball",
-    }[agreed.release]
-    if agreed.variance > 0.0:
-        released += f", and the variance about it ({agreed.variance:.0%} of what the search leaves)"
+    }[terms.release]
+    if terms.variance > 0.0:
+        released += f", and the variance about it ({terms.variance:.0%} of what the search leaves)"
     facts: dict[str, Any] = {
         "fingerprint": agreed.fingerprint,
         "run": agreed.run,
@@ -143,46 +143,31 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
         "the sites find": released,
         f"all of it costs a {terms.unit}": f"at most epsilon {budget.epsilon:g} at delta"
         f" {budget.delta:g}",
-        "answers of one site": f"at most {agreed.answers}, whose shares of the cost add up to 1",
-        "noise": _noise_in_words(terms),
+        "answers of one site": f"at most {terms.answers}, whose shares of the cost add up to 1",
+        "noise": _noise_in_words(agreed),
         "it assumes": terms.guarantee.assumes or "nothing of the server or of other sites",
         "noise multiplier of all answers": f"{noise.each.multiplier:.4g}",
     }
-    if agreed.release != "variance":
+    if terms.release != "variance":
         facts[f"{terms.counted} that a search needs"] = terms.plan.need
     return facts
 
 
-def _terms(agreed: Any) -> str:
-    """The settings as text."""
-    from ..federated import SearchAgreement
-
-    return agreed.terms.text if isinstance(agreed, SearchAgreement) else agreed.setup.terms
-
-
 def _first_site(agreed: Any, name: str, file: str) -> str:
     """A site's file whose total is what the agreement plans for a record, or a person."""
-    from ..federated import SearchAgreement
-
-    if isinstance(agreed, SearchAgreement):
-        terms, answers, of_people = agreed.terms, agreed.answers, agreed.terms.of_people
-        budget, noise, unit = terms.budget, terms.noise, terms.unit
-    else:
-        setup, noise = agreed.setup, agreed.noise
-        budget, answers, unit = setup.budget, setup.answers, setup.unit
-        of_people = setup.of_people
+    terms = agreed.terms
     return _SITE.format(
         name=name,
         fingerprint=agreed.fingerprint,
-        answers=answers,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
+        answers=terms.answers,
+        epsilon=terms.budget.epsilon,
+        delta=terms.budget.delta,
         agreement=file,
         stem=name,
-        unit=unit,
-        groups=_GROUPS if of_people else "",
+        unit=terms.unit,
+        groups=_GROUPS if terms.of_people else "",
         key=f'\nkey = "{name}.key"                         # this site\'s private key'
-        if noise == "shared"
+        if terms.shares_noise
         else "",
     )
 
@@ -236,24 +221,24 @@ def report(
     What the run cost is computed anew from the agreement and the rounds that took place; the result
     of a search is computed anew from its noisy sums.
     """
-    from ..federated._search_agreement import SearchAgreement, read_agreement
-    from ..federated._search_drive import told_release
-    from ..federated._told import told_result
+    from ..federated import Agreement, Setup
+    from ..federated._result import told_release, told_result
     from ..mechanisms import Release
     from ..report import privacy_report
     from ._release import refuse_taken
 
     refuse_taken(out, out.with_suffix(".json"))
-    agreed = read_agreement(file)
-    if isinstance(agreed, SearchAgreement):
-        made, checksum = told_release(agreed, result)
-        known = {"query": _searched_in_words(agreed), "budget": agreed.terms.budget}
-        told = made._knowing(known)
-    else:
-        made, checksum = told_result(agreed, result)
+    agreed = Agreement.read(file)
+    terms = agreed.terms
+    if isinstance(terms, Setup):
+        made, checksum = told_result(terms, result)
         query = f"result of the federated run {agreed.run!r} of {len(made.invitations)} sites"
-        known = {**made.details, "query": query, "budget": agreed.setup.budget}
+        known = {**made.details, "query": query, "budget": terms.budget}
         told = dataclasses.replace(made, details=known)
+    else:
+        made, checksum = told_release(terms, result)
+        known = {"query": _searched_in_words(agreed), "budget": terms.budget}
+        told = made._knowing(known)
     page = privacy_report(
         told,
         record_is="one record of one site",
@@ -265,12 +250,12 @@ def report(
     typer.echo(f"wrote {page[0]} and {page[1]}")
 
 
-def _searched_in_words(agreed: SearchAgreement) -> str:
+def _searched_in_words(agreed: Any) -> str:
     terms = agreed.terms
-    also = " with its ball" if agreed.release == "mean" else ""
-    also += " and the variance about it" if agreed.variance > 0.0 else ""
+    also = " with its ball" if terms.release == "mean" else ""
+    also += " and the variance about it" if terms.variance > 0.0 else ""
     sizes = ", ".join(str(n) for n in terms.sizes.values())
     return (
-        f"private {agreed.release}{also} of the federated search {agreed.run!r} of"
+        f"private {terms.release}{also} of the federated search {agreed.run!r} of"
         f" {len(agreed.sites)} sites with {sizes} {terms.counted} (public)"
     )

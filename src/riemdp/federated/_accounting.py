@@ -30,8 +30,7 @@ from ..privacy import calibrate as privacy_calibrate
 from ..privacy._guarantee import PERSON
 from ._prirfed import PriRFed
 from ._shared import plan_shared
-
-ONE_SITE = "all records of one person are at one site"
+from ._terms import of_person
 
 
 def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
@@ -187,11 +186,6 @@ def _plan_of_sums(
     total = shared.guarantee.repeat(prirfed.rounds)
     sigma_of, totals = dict.fromkeys(sizes, shared.sigma), dict.fromkeys(sizes, total)
     return FederatedPlan(sizes, sigma_of, local, totals, total, budget.delta, len(sizes), shared)
-
-
-def of_person(guarantee: Guarantee) -> Guarantee:
-    """A guarantee of one site's people, for all sites: each person is at one of them."""
-    return guarantee.for_people().assuming(ONE_SITE)
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:

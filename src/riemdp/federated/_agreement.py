@@ -11,29 +11,34 @@ import inspect
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .. import manifolds, optimizers, problems
-from .._errors import InvalidArgument, RiemdpError
-from ..domains import Ball
+from .._errors import InvalidArgument, RiemdpError, integer
+from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
+from ..mechanisms._common import needs_log
 from ..optimizers._people import MOST
 from ..privacy import Budget
 from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ..problems import Problem
 from ._prirfed import PriRFed
+from ._search_terms import RELEASES, SearchTerms
 from ._setup import Setup
+from ._tables import Tables
+from ._terms import NOISES
 
-NOISES = ("local", "shared")
 _LARGEST = 1 << 20  # bytes of the file
-_WANTED = {  # the keys that each table may hold; those of [problem] and [local] are checked later
+# The keys that each table of a run of rounds, and of a search, may hold; those of [space],
+# [problem] and [local] are checked where they are used.
+_ROUNDS = {
     "": {"run", "start", "space", "problem", "domain", "local", "rounds", "privacy", "site"},
     "domain": {"center", "radius"},
     "privacy": {"epsilon", "delta", "noise", "tolerated", "unit", "records-per-person"},
@@ -48,7 +53,14 @@ _WANTED = {  # the keys that each table may hold; those of [problem] and [local]
         "min-agents",
     },
 }
-_DEMANDED = ("run", "problem", "local", "rounds", "privacy", "site")
+_SEARCH = {
+    "": {"run", "space", "search", "domain", "privacy", "site"},
+    "search": {"release", "variance", "smallest"},
+    "domain": {"center", "radius"},
+    "privacy": {"epsilon", "delta", "noise", "tolerated", "unit"},
+}
+_IN_ROUNDS = ("run", "problem", "local", "rounds", "privacy", "site")  # what must be there
+_IN_SEARCH = ("run", "space", "search", "privacy", "site")
 
 
 @dataclass(frozen=True)
@@ -66,9 +78,10 @@ class Party:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the parties of a federated run have agreed on, as they wrote it.
+    """What the parties of a federated run have agreed on, as they wrote it: rounds of PriRFed or,
+    where the file has a table [search], a ball that the sites find together and what follows it.
 
-    Make one with `Agreement.read`. docs/howto/federated.md has a whole file with every key.
+    Make one with `Agreement.read`. docs/howto/federated.md has whole files with every key.
 
     Attributes:
         run: The name of the run. Another run has another name, so that it is another agreement.
@@ -76,7 +89,7 @@ class Agreement:
         noise: "local" (each site adds all the noise that its guarantee needs) or "shared" (under
             secure sums).
         tolerated: How many sites may drop out or collude, where noise is shared.
-        setup: The settings of the run; `setup.agreement` is `fingerprint`.
+        terms: The settings of the run: a `Setup`, or those of a search.
         text: The whole file.
     """
 
@@ -84,12 +97,12 @@ class Agreement:
     sites: tuple[Party, ...]
     noise: str
     tolerated: int
-    setup: Setup = field(compare=False, repr=False)
+    terms: Setup | SearchTerms = field(compare=False, repr=False)
     text: str = field(repr=False)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the file, 64 hexadecimal digits."""
+        """SHA-256 of the file, 64 hexadecimal digits; `terms.fingerprint` is the same."""
         return fingerprint(self.text)
 
     @staticmethod
@@ -103,16 +116,12 @@ class Agreement:
             The agreement, every setting checked.
 
         Raises:
-            InvalidArgument: The file cannot be read, lacks a key or holds one that means nothing;
-                the message names the key and the remedy.
+            InvalidArgument: The file cannot be read, lacks a key or holds one that means nothing,
+                or there are too few records for a search; the message names the key and the remedy.
         """
-        target, text, told = text_of(path)
-        if "search" in told:
-            raise InvalidArgument(
-                f"the agreement {target} is one of a search: read it with SearchAgreement.read"
-            )
+        target, text, told = _text_of(path)
         if text not in _KEPT:
-            made = _Reader(target).agreement(told, text)
+            made = _Reader(f"the agreement {target}").agreement(told, text)
             if len(_KEPT) >= 64:
                 _KEPT.clear()
             _KEPT[text] = made
@@ -130,15 +139,19 @@ class Agreement:
         Returns:
             The keys, sorted; those that the agreement does not have are left out.
         """
-        return differences(self.text, config)
+        flat: dict[str, Any] = {"unit": RECORD}
+        told = tomllib.loads(self.text)
+        for key, value in told.items():
+            flat |= value if isinstance(value, dict) else {key: value}
+        flat["agents"] = len(told["site"])
+        known = {_plain(key): value for key, value in flat.items() if key not in ("name", "site")}
+        return tuple(
+            sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
+        )
 
 
-def text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
-    """The file itself, its text, and the TOML in it.
-
-    Raises:
-        InvalidArgument: It cannot be read.
-    """
+def _text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
+    """The file itself, its text, and the TOML in it."""
     target = Path(path).expanduser().resolve()
     try:
         with target.open("rb") as file:
@@ -149,19 +162,6 @@ def text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
         return target, text, tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"the agreement {target} cannot be read: {error}") from error
-
-
-def differences(text: str, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys of a configuration that contradict an agreement of this text, sorted."""
-    flat: dict[str, Any] = {"unit": RECORD}
-    told = tomllib.loads(text)
-    for key, value in told.items():
-        flat |= value if isinstance(value, dict) else {key: value}
-    flat["agents"] = len(told["site"])
-    known = {_plain(key): value for key, value in flat.items() if key not in ("name", "site")}
-    return tuple(
-        sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
-    )
 
 
 # By text, so that a process which reads an agreement for every message has one problem, and
@@ -178,53 +178,90 @@ def _plain(key: str) -> str:
     return key.replace("_", "-")
 
 
-class _Reader:
-    """Turns the tables of one file into settings; every complaint names the file and the key."""
-
-    def __init__(self, path: Path, wanted: Mapping[str, set[str]] = _WANTED):
-        self.path, self.wanted = path, wanted
-
-    def wrong(self, what: str, cause: Exception | None = None) -> NoReturn:
-        raise InvalidArgument(f"the agreement {self.path} {what}") from cause
+class _Reader(Tables):
+    """Turns the tables of an agreement into settings."""
 
     def agreement(self, told: dict[str, Any], text: str) -> Agreement:
-        self.known("", told)
-        for key in _DEMANDED:
+        """The agreement of the TOML that this text is."""
+        searched = "search" in told
+        wanted = _SEARCH if searched else _ROUNDS
+        self.known(wanted, "", told)
+        for key in _IN_SEARCH if searched else _IN_ROUNDS:
             if key not in told:
-                self.wrong(f"lacks {key!r}; docs/howto/federated.md has a whole file")
+                of = " of a search" if searched else ""
+                self.wrong(f"lacks {key!r}; docs/howto/federated.md has a whole file{of}")
         run = self.name_of_run(told)
-        tables = {
-            name: self.table(told, name)
-            for name in ("space", "problem", "domain", "local", "rounds", "privacy")
+        names = wanted[""] - {"run", "start", "site"}
+        tables = {name: self.table(told, name) for name in sorted(names)}
+        unit, most = self.unit(tables["privacy"], searched)
+        for name in sorted(names & set(wanted)):
+            self.known(wanted, name, tables[name])
+        sites, sizes = self.sites(told["site"], unit, searched)
+        noise, tolerated = self.noise(tables["privacy"], sites)
+        common = {
+            "budget": self.budget(tables["privacy"], searched),
+            "unit": unit,
+            "document": fingerprint(text),
+            "keys": tuple((p.name, p.key) for p in sites if p.key) if noise == "shared" else (),
         }
-        for name in ("domain", "rounds", "privacy"):
-            self.known(name, tables[name])
-        sites = self.sites(told["site"])
-        privacy = tables["privacy"]
-        noise, tolerated = privacy.get("noise", "local"), privacy.get("tolerated", 0)
-        self.check_noise(noise, tolerated, sites)
         space = self.space(tables["space"]) if "space" in told else None
+        terms: Setup | SearchTerms
+        if searched:
+            common |= {"run": run, "sizes": sizes, "noise": noise, "tolerated": tolerated}
+            terms = self.search(tables, space, common)
+        else:
+            common |= {"agents": len(sites), "sites": tuple(party.name for party in sites)}
+            common |= {"records_per_person": most}
+            sums = {"noise": noise, "tolerated": tolerated} if noise == "shared" else {}
+            terms = self.rounds(tables, told.get("start"), space, sums, common)
+        return Agreement(run, sites, noise, tolerated, terms, text)
+
+    def rounds(
+        self,
+        tables: Mapping[str, dict[str, Any]],
+        start: Any,
+        space: AbstractManifold | None,
+        sums: dict[str, Any],
+        common: dict[str, Any],
+    ) -> Setup:
+        """The settings of rounds of PriRFed."""
         problem = self.problem(tables["problem"], space, tables["domain"])
-        unit, most = self.unit(privacy)
-        budget = self.made("[privacy]", Budget, self.only(privacy, "epsilon", "delta"))
-        prirfed = self.run_of(problem, tables, noise, tolerated)
-        setup = self.made(
-            "[rounds]",
-            Setup,
-            {
-                "prirfed": prirfed,
-                "initial": self.point("start", told.get("start"), problem),
-                "budget": budget,
-                "agents": len(sites),
-                "min_agents": tables["rounds"].get("min-agents"),
-                "document": fingerprint(text),
-                "unit": unit,
-                "records_per_person": most,
-                "sites": tuple(party.name for party in sites),
-                "keys": tuple((p.name, p.key) for p in sites if p.key) if noise == "shared" else (),
-            },
-        )
-        return Agreement(run, sites, noise, tolerated, setup, text)
+        keywords = {k.replace("-", "_"): v for k, v in tables["rounds"].items()}
+        least = keywords.pop("min_agents", None)
+        local = self.named("local", tables["local"], optimizers, _is_optimizer)
+        given = {"problem": problem, "local": local, **keywords, **sums}
+        prirfed = self.made("[rounds]", PriRFed, given)
+        initial = self.point("start", start, problem.manifold, problem.ball)
+        own = {"prirfed": prirfed, "initial": initial, "min_agents": least}
+        return self.made("[rounds]", Setup, common | own)
+
+    def search(
+        self,
+        tables: Mapping[str, dict[str, Any]],
+        space: AbstractManifold | None,
+        common: dict[str, Any],
+    ) -> SearchTerms:
+        """The settings of a search, which there are enough records for."""
+        assert space is not None
+        asked = tables["search"]
+        release = asked.get("release")
+        if release not in RELEASES:
+            self.wrong(f"has [search] release = {release!r}; choose one of {', '.join(RELEASES)}")
+        own = {
+            "release": release,
+            "variance": asked.get("variance", 0.0),
+            "manifold": space,
+            "search": self.region(release, asked, tables["domain"], space),
+        }
+        terms = self.made("[search]", SearchTerms, common | own)
+        try:
+            needs_log(space, "a search over sites")
+            terms.domain  # noqa: B018 - checks the ball
+            if release != "variance":
+                terms.check_plan()
+        except InvalidArgument as error:
+            self.wrong(f"has an unusable [search]: {error}", error)
+        return terms
 
     # ---------------------------------------------------------------- parts
     def name_of_run(self, told: dict[str, Any]) -> str:
@@ -232,16 +269,6 @@ class _Reader:
         if not isinstance(run, str) or not run.strip():
             self.wrong(f"has run = {run!r}; give this run a name, such as 'descriptors 2026-11'")
         return run
-
-    def run_of(
-        self, problem: Problem, tables: Mapping[str, dict[str, Any]], noise: str, tolerated: int
-    ) -> PriRFed:
-        keywords = {k.replace("-", "_"): v for k, v in tables["rounds"].items()}
-        keywords.pop("min_agents", None)
-        if noise == "shared":
-            keywords |= {"noise": noise, "tolerated": tolerated}
-        local = self.named("local", tables["local"], optimizers, _is_optimizer)
-        return self.made("[rounds]", PriRFed, {"problem": problem, "local": local, **keywords})
 
     def space(self, table: dict[str, Any]) -> AbstractManifold:
         return self.named("space", table, manifolds, _is_space)
@@ -272,18 +299,15 @@ class _Reader:
     def ball(self, space: AbstractManifold, domain: dict[str, Any]) -> Ball:
         if "radius" not in domain:
             self.wrong("lacks [domain] radius, a public radius that holds (nearly) every record")
-        center = self.point("[domain] center", domain.get("center"), None, space)
+        center = self.point("[domain] center", domain.get("center"), space)
         return self.made("[domain]", Ball, {"center": center, "radius": domain["radius"]})
 
     def point(
-        self, key: str, given: Any, problem: Problem | None, space: AbstractManifold | None = None
+        self, key: str, given: Any, space: AbstractManifold, ball: Ball | None = None
     ) -> Point:
         """A public point: "origin", "diag:A", or its numbers; by default the centre or origin."""
-        if space is None:
-            assert problem is not None
-            space = problem.manifold
-            if given is None and problem.ball is not None:
-                return problem.ball.center
+        if given is None and ball is not None:
+            return ball.center
         if given is None or given == "origin":
             return space.origin
         try:
@@ -302,35 +326,72 @@ class _Reader:
         point.setflags(write=False)
         return point
 
-    def sites(self, told: Any) -> tuple[Party, ...]:
+    def region(
+        self, release: str, asked: dict[str, Any], domain: dict[str, Any], space: AbstractManifold
+    ) -> Any:
+        """Where the ball is searched, or the public ball that the variance is about."""
+        ball = self.ball(space, domain) if domain else None
+        if release != "variance":
+            given = {k: v for k, v in asked.items() if k == "smallest"}
+            return self.made("[search]", AdaptiveBall, {"outer": ball, **given})
+        if ball is None or "smallest" in asked:
+            self.wrong("has [search] release = 'variance', which needs a [domain], and no smallest")
+        return ball
+
+    def sites(
+        self, told: Any, unit: str, searched: bool
+    ) -> tuple[tuple[Party, ...], dict[str, int]]:
+        """The sites and, for a search, how many records, or people, each has: public, because its
+        plan needs them.
+        """
         if (
             not isinstance(told, list)
             or len(told) < 2
             or not all(isinstance(s, dict) for s in told)
         ):
             self.wrong("must have at least two tables [[site]], one for each site")
-        parties = []
-        for table in told:
-            unknown = sorted(set(table) - {"name", "key"})
-            name, key = table.get("name"), table.get("key")
-            if unknown:
-                self.wrong(f"has {unknown[0]!r} in a [[site]]; known are name, key")
-            if not isinstance(name, str) or not name.strip():
-                self.wrong("has a [[site]] without a name")
-            if key is not None and not re.fullmatch(r"[0-9a-f]{64}", str(key)):
-                self.wrong(
-                    f"has an unusable key for the site {name!r}; `riemdp federated key` makes one"
-                )
-            parties.append(Party(name, key))
+        key, other = ("people", "records") if unit == PERSON else ("records", "people")
+        if searched and any(other in table for table in told):
+            self.wrong(
+                f"has {other!r} in a [[site]], and [privacy] unit = {unit!r}: give"
+                f" {key} = ..., its public number of {key}"
+            )
+        parties = tuple(self.party(table, {key} if searched else set()) for table in told)
         for what, values in (
             ("name", [p.name for p in parties]),
             ("key", [p.key for p in parties if p.key is not None]),
         ):
             if len(set(values)) < len(values):
                 self.wrong(f"has two sites with one {what}; every site needs its own")
-        return tuple(parties)
+        if not searched:
+            return parties, {}
+        try:
+            sizes = {
+                party.name: integer(key, table.get(key))
+                for party, table in zip(parties, told, strict=True)
+            }
+        except InvalidArgument as error:
+            self.wrong(f"has a [[site]] without its public number of {key}: {error}", error)
+        return parties, sizes
 
-    def check_noise(self, noise: Any, tolerated: Any, sites: tuple[Party, ...]) -> None:
+    def party(self, table: dict[str, Any], counted: set[str]) -> Party:
+        """One site, of which a search has the size, too."""
+        unknown = sorted(set(table) - {"name", "key"} - counted)
+        name, key = table.get("name"), table.get("key")
+        if unknown:
+            known = ", ".join(["name", "key", *counted])
+            self.wrong(f"has {unknown[0]!r} in a [[site]]; known are {known}")
+        if not isinstance(name, str) or not name.strip():
+            self.wrong("has a [[site]] without a name")
+        if key is not None and not re.fullmatch(r"[0-9a-f]{64}", str(key)):
+            self.wrong(
+                f"has an unusable key for the site {name!r}; `riemdp federated key` makes one"
+            )
+        return Party(name, key)
+
+    def noise(self, privacy: dict[str, Any], sites: tuple[Party, ...]) -> tuple[str, int]:
+        """Who adds the noise, and how many sites may drop out or collude."""
+        noise, tolerated = privacy.get("noise", "local"), privacy.get("tolerated", 0)
         if noise not in NOISES:
             self.wrong(f"has [privacy] noise = {noise!r}; choose 'local' or 'shared'")
         most = len(sites) - 1 if noise == "shared" else 0
@@ -339,19 +400,26 @@ class _Reader:
                 f"has [privacy] tolerated = {tolerated!r}; give a whole number from 0 to {most}"
                 + ("" if noise == "shared" else " (it has a meaning for noise = 'shared' only)")
             )
-        if noise == "shared":
-            for party in sites:
-                if party.key is None:
-                    self.wrong(
-                        f"has no key for the site {party.name!r}, which noise = 'shared' needs;"
-                        " `riemdp federated key` makes one"
-                    )
+        for party in sites if noise == "shared" else ():
+            if party.key is None:
+                self.wrong(
+                    f"has no key for the site {party.name!r}, which noise = 'shared' needs;"
+                    " `riemdp federated key` makes one"
+                )
+        return noise, tolerated
 
-    def unit(self, privacy: dict[str, Any]) -> tuple[str, int]:
-        """What is protected, and how many records of one person enter an answer at most."""
+    def unit(self, privacy: dict[str, Any], searched: bool) -> tuple[str, int]:
+        """What is protected, and how many records of one person enter an answer at most: in a
+        search a person counts by the mean of their records, however many.
+        """
         unit, most = privacy.get("unit", RECORD), privacy.get("records-per-person", MOST)
         if unit not in UNITS:
             self.wrong(f"has [privacy] unit = {unit!r}; choose 'record' or 'person'")
+        if "records-per-person" in privacy and searched:
+            self.wrong(
+                "has [privacy] records-per-person, which a search does not need: every person"
+                " counts once, by the mean of all records of that person; leave it out"
+            )
         if "records-per-person" in privacy and unit != PERSON:
             self.wrong("has [privacy] records-per-person, which needs unit = 'person'")
         if type(most) is not int or most < 1:
@@ -360,66 +428,19 @@ class _Reader:
             )
         return unit, most
 
-    # ---------------------------------------------------------------- helpers
-    def known(self, name: str, table: dict[str, Any]) -> None:
-        unknown = sorted(set(table) - self.wanted[name])
-        if unknown:
-            where = f"[{name}]" if name else "the top"
-            self.wrong(
-                f"has {unknown[0]!r} in {where}, which means nothing; known are"
-                f" {', '.join(sorted(self.wanted[name]))}"
-            )
-
-    def table(self, told: dict[str, Any], name: str) -> dict[str, Any]:
-        table = told.get(name, {})
-        if not isinstance(table, dict):
-            self.wrong(f"must hold {name!r} as a table, [{name}]")
-        return dict(table)
-
-    def only(self, table: dict[str, Any], *names: str) -> dict[str, Any]:
-        for name in names:
-            if name not in table:
+    def budget(self, privacy: dict[str, Any], searched: bool) -> Budget:
+        """The budget; sums over sites have Gaussian noise."""
+        for name in ("epsilon", "delta"):
+            if name not in privacy:
                 self.wrong(f"lacks [privacy] {name}")
-        return {name: table[name] for name in names}
-
-    def member(
-        self, section: str, table: dict[str, Any], package: Any, fits: Callable[[Any], bool]
-    ) -> Any:
-        """The class or function of the library that `name` stands for."""
-        offered = [n for n in package.__all__ if fits(getattr(package, n))]
-        if table.get("name") not in offered:
+        given = {name: privacy[name] for name in ("epsilon", "delta")}
+        budget = self.made("[privacy]", Budget, given)
+        if searched and budget.delta == 0.0:
             self.wrong(
-                f"has [{section}] name = {table.get('name')!r}; choose one of {', '.join(offered)}"
+                "has [privacy] delta = 0, and sums over sites have Gaussian noise: give delta > 0,"
+                " such as 1e-6"
             )
-        return getattr(package, table["name"])
-
-    def named(
-        self, section: str, table: dict[str, Any], package: Any, fits: Callable[[Any], bool]
-    ) -> Any:
-        """What `name` stands for, made with the other keys of the table as its arguments."""
-        arguments = {k.replace("-", "_"): v for k, v in table.items() if k != "name"}
-        return self.made(f"[{section}]", self.member(section, table, package, fits), arguments)
-
-    def made(self, section: str, make: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        takes = inspect.signature(make).parameters
-        for name in arguments:
-            if name not in takes:
-                self.wrong(
-                    f"has {name!r} in {section}, which means nothing; known are {', '.join(takes)}"
-                )
-        several: list[Any] = []
-        for name, parameter in takes.items():
-            needed = parameter.default is inspect.Parameter.empty
-            needed = needed and parameter.kind is not inspect.Parameter.VAR_KEYWORD
-            if needed and name not in arguments:
-                self.wrong(f"lacks {name.replace('_', '-')!r} in {section}")
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:  # Euclidean: shape = [3, 4]
-                given = arguments.pop(name)
-                several = given if isinstance(given, list) else [given]
-        try:
-            return make(*several, **arguments)
-        except (RiemdpError, TypeError, ValueError) as error:
-            self.wrong(f"has an unusable {section}: {error}", error)
+        return budget
 
 
 def _is_space(value: Any) -> bool:
@@ -437,6 +458,3 @@ def _is_optimizer(value: Any) -> bool:
 def _is_problem(value: Any) -> bool:
     made = inspect.isfunction(value) and inspect.signature(value).return_annotation
     return made in (Problem, "Problem")
-
-
-__all__ = ["Agreement", "Party", "fingerprint"]

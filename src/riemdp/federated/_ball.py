@@ -45,8 +45,10 @@ from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
 from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean
-from ._search import SumsOverSites, Terms, in_process
-from ._shared import check_lists_of_labels
+from ._protocol import check_lists_of_labels
+from ._search import Search, SumsOverSites
+from ._search_terms import SearchTerms
+from ._secure_sum import Parties
 
 
 def private_ball(
@@ -119,8 +121,8 @@ def private_ball(
         True
     """
     given = _Given(manifold, sites, groups, "private_ball(manifold, sites, search, budget)")
-    mechanism = BallOverSites(given.terms("private-ball", search, budget, noise, tolerated))
-    return given.released(mechanism, rng, ledger)
+    terms = given.terms("ball", search, budget, noise, tolerated)
+    return given.released(terms, rng, ledger)
 
 
 def private_frechet_mean(
@@ -187,9 +189,8 @@ def private_frechet_mean(
     search = AdaptiveBall() if search is None else search
     given = _Given(manifold, sites, groups, "private_frechet_mean(manifold, sites, search, budget)")
     share = real("variance", variance, at_least=0.0, at_most=0.5)
-    what = f"private-mean, {share!r} of what is left for the variance"
-    mechanism = MeanOverSites(given.terms(what, search, budget, noise, tolerated), share)
-    release = given.released(mechanism, rng, ledger)
+    terms = given.terms("mean", search, budget, noise, tolerated, share)
+    release = given.released(terms, rng, ledger)
     release._warn_of_noise()
     return release
 
@@ -247,8 +248,8 @@ def private_frechet_variance(
     )
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), public or released")
-    terms = given.terms("private-variance", ball, budget, noise, tolerated)
-    return given.released(VarianceOverSites(terms), rng, ledger)
+    terms = given.terms("variance", ball, budget, noise, tolerated)
+    return given.released(terms, rng, ledger)
 
 
 # ---------------------------------------------------------------------------------- the mechanisms
@@ -265,7 +266,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         Proof: docs/proofs/secure-sums.md.
     """
 
-    def __init__(self, terms: Terms):
+    def __init__(self, terms: SearchTerms):
         self.terms, self.manifold = terms, terms.manifold
         self.noise = terms.noise_of_sites
         self.n = sum(terms.sizes.values())
@@ -308,7 +309,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         is at one site, so each of them answers for the whole (docs/proofs/secure-sums.md).
         """
         each = permit.among_parts(1)
-        parts = [
+        sites = [
             SearchSite(
                 self.domain,
                 records,
@@ -318,8 +319,7 @@ class OverSites(AbstractMechanism[list[Any]]):
             )
             for records in value
         ]
-        server, _ = in_process(self.terms, parts, self.domain)
-        return server
+        return SumsOverSites(self.domain, self.terms, in_process(self.terms, sites))
 
     def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
         raise NotImplementedError  # the sites need the permit of the whole
@@ -394,7 +394,6 @@ class MeanOverSites(OverSites):
 
     Args:
         terms: The public settings.
-        variance: The share of what the search leaves that is for the variance.
     """
 
     name: ClassVar[str] = "adaptive-mean"
@@ -404,10 +403,6 @@ class MeanOverSites(OverSites):
         " sites; the guarantee covers all these sums, which the server sees"
     )
 
-    def __init__(self, terms: Terms, variance: float = 0.0):
-        super().__init__(terms)
-        self.variance = variance
-
     def drawn(self, server: SumsOverSites) -> Drawn:
         """A point."""
         manifold = self.manifold
@@ -415,8 +410,8 @@ class MeanOverSites(OverSites):
         center, r = server.center, server.size(found.radius)
         stretch = found.plan.stretch
         outside = outside_of(server, found, found.radius)
-        left = float(server.left)
-        ask = server.tangents(r, left * (1.0 - self.variance))
+        left, variance = float(server.left), self.terms.variance
+        ask = server.tangents(r, left * (1.0 - variance))
         heard = server.summed(ask)
         noisy, deviation = stretch * heard.mean, stretch * heard.deviation
         shorter = kept(self.noise.each, manifold, center, noisy, deviation, r)
@@ -431,8 +426,8 @@ class MeanOverSites(OverSites):
         }
         seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
         law = shrunk_law(manifold, r, lengths)
-        if self.variance > 0.0:
-            facts |= self._variance(server, value, r, left * self.variance, stretch)
+        if variance > 0.0:
+            facts |= self._variance(server, value, r, left * variance, stretch)
             facts |= {"sums": len(server.transcript), "failed_sums": server.failed}
         sensitivity = stretch * ask.sensitivity / heard.records
         return Drawn(value, deviation, sensitivity, law, facts, seen)
@@ -478,6 +473,19 @@ class VarianceOverSites(OverSites):
         return Drawn(value, heard.deviation, sensitivity, capped(law, largest), facts, seen)
 
 
+def in_process(terms: SearchTerms, sites: Sequence[SearchSite]) -> Parties:
+    """All sites of a search, in the order of its terms."""
+    held = dict(zip(terms.sizes, sites, strict=True))
+    least = terms.noise_of_sites.least if terms.shares_noise else None
+    return Parties(held, Search(terms).asked, lambda name, ask: held[name].answer(ask), least)
+
+
+def mechanism_of(terms: SearchTerms) -> OverSites:
+    """What releases what was agreed."""
+    made = {"ball": BallOverSites, "mean": MeanOverSites, "variance": VarianceOverSites}
+    return made[terms.release](terms)
+
+
 # ------------------------------------------------------------------------------- what a user gives
 class _Given:
     """The records of each site, admitted, with their public numbers."""
@@ -502,14 +510,22 @@ class _Given:
             self.sizes[f"site-{i}"] = n
         self.unit = RECORD if groups is None else PERSON
 
-    def terms(self, what: str, search: Any, budget: Any, noise: str, tolerated: int) -> Terms:
+    def terms(
+        self,
+        release: str,
+        search: Any,
+        budget: Any,
+        noise: str,
+        tolerated: int,
+        variance: float = 0.0,
+    ) -> SearchTerms:
         """The public settings of one run."""
         if not isinstance(budget, Budget):
             raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-        if what != "private-variance" and not isinstance(search, AdaptiveBall):
+        if release != "variance" and not isinstance(search, AdaptiveBall):
             raise invalid("search", search, "give a riemdp.AdaptiveBall(...)")
-        return Terms(
-            what,
+        return SearchTerms(
+            release,
             self.manifold,
             search,
             budget,
@@ -518,14 +534,16 @@ class _Given:
             tolerated=tolerated,
             unit=self.unit,
             run=secrets.token_hex(32),
+            variance=variance,
         )
 
     def released(
-        self, mechanism: OverSites, rng: int | NoiseSource | None, ledger: Ledger | None
+        self, terms: SearchTerms, rng: int | NoiseSource | None, ledger: Ledger | None
     ) -> Release:
         """One charge, one release."""
-        refuse_sent(mechanism.terms.budget, ledger)
+        mechanism = mechanism_of(terms)
+        refuse_sent(terms.budget, ledger)
         release = mechanism.release(self.records, rng, ledger=ledger)
-        warn_of(release.guarantee, mechanism.terms.budget.delta, mechanism.n)
+        warn_of(release.guarantee, terms.budget.delta, mechanism.n)
         warn_of_counts(release.details.get("valid"), release.details.get("outside"))
         return release

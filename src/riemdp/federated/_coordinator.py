@@ -4,23 +4,22 @@ account; save and resume.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, integer, invalid
-from .._files import staged
+from .._errors import InvalidArgument, RiemdpError, integer
+from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, participation
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, one_answer, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
+from ._journal import read_state, write_state
 from ._prirfed import PriRFed
 from ._secure_sum import is_words, total
 from ._shared import moved as moved_by_sum
@@ -306,9 +305,8 @@ class Coordinator:
 
     # ---------------------------------------------------------------- restart
     def save(self, path: str | Path) -> None:
-        """Write the server's state (public: no record, no noise, no key) whole or not at all."""
+        """Write the server's state, see `write_state`."""
         state = {
-            "agreement": self.agreement,
             "sizes": self.sizes,
             "invitations": self.invitations,
             "records": [asdict(r) for r in self.records],
@@ -317,58 +315,57 @@ class Coordinator:
             "eligible_now": self._eligible_now,
             "planned_agents": self.plan.planned_agents,
             "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
+            "value": _numbers(self.value),
+            "kept": None if self._kept is None else _numbers(self._kept),
         }
-        arrays = {
-            f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))
-        }
-        if self._kept is not None:
-            arrays |= {
-                f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))
-            }
-        with staged(path, mode=0o600) as (part,), part.open("wb") as file:
-            np.savez(file, state=np.array(json.dumps(state)), **arrays)  # type: ignore[arg-type]
+        write_state(path, self.agreement, state)
 
     def load(self, path: str | Path) -> None:
         """Go on from a saved state. A round that was open when the server stopped is closed as
         lost: x_t kept, all charged.
         """
-        with np.load(Path(path), allow_pickle=False) as saved:
-            state = json.loads(str(saved["state"]))
-            if state.get("agreement", self.agreement) != self.agreement:
-                raise invalid(
-                    "path",
-                    str(path),
-                    "it is the state of a run under another agreement; give"
-                    " another file, or move this one away",
-                )
-            self._adopt(
-                {a: int(n) for a, n in state["sizes"].items()},
-                {int(k): v for k, v in state["sigma_of"].items()},
-                path,
-            )
-            structure = jax.tree.structure(self.value)
-            count = structure.num_leaves
-            self.value = jax.tree.unflatten(
-                structure, [jax.numpy.asarray(saved[f"value_{i}"]) for i in range(count)]
-            )
-            if "kept_0" in saved:
-                self._kept = jax.tree.unflatten(
-                    structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)]
-                )
-        # The highest rate that a round may have was fixed before anything came out.
-        planned = int(state.get("planned_agents", self.plan.planned_agents))
-        self.plan = replace(self.plan, agents=planned)
-        self.records = [RoundRecord(**r) for r in state["records"]]
-        self.invitations = dict.fromkeys(self.sizes, 0) | {
-            a: int(k) for a, k in state["invitations"].items()
-        }
-        if state["open"] is not None:
-            self.open, self._eligible_now = tuple(state["open"]), int(state["eligible_now"])
-            self._invited_now = int(state.get("invited_now", len(self.open)))
-            self._replies, self._refused = {}, set()
-            self.close()
+        read_state(path, self.agreement, self._parsed)()
 
-    def _adopt(self, sizes: dict[str, int], sigma_of: dict[int, float], path: str | Path) -> None:
+    def _parsed(self, state: dict[str, Any]) -> Callable[[], None]:
+        """A saved state, read; it is gone on from when that is called."""
+        sizes = {str(a): int(n) for a, n in state["sizes"].items()}
+        sigma_of = {int(k): float(v) for k, v in state["sigma_of"].items()}
+        value = self._point(state["value"])
+        kept = None if state["kept"] is None else self._point(state["kept"])
+        records = [RoundRecord(**r) for r in state["records"]]
+        invitations = {str(a): int(k) for a, k in state["invitations"].items()}
+        opened = None if state["open"] is None else tuple(map(str, state["open"]))
+        planned, now = int(state["planned_agents"]), int(state["invited_now"])
+        eligible = int(state["eligible_now"])
+
+        def go_on() -> None:
+            self._adopt(sizes, sigma_of)
+            self.value, self._kept, self.records = value, kept, records
+            # The highest rate that a round may have was fixed before anything came out.
+            self.plan = replace(self.plan, agents=planned)
+            self.invitations = dict.fromkeys(self.sizes, 0) | invitations
+            if opened is not None:
+                self.open, self._invited_now, self._eligible_now = opened, now, eligible
+                self._replies, self._refused = {}, set()
+                self.close()
+
+        return go_on
+
+    def _point(self, numbers: Sequence[Any]) -> Point:
+        """A saved point, of the structure of the present one."""
+        if len(numbers) != len(leaves(self.value)):
+            raise ValueError("the point has other parts")
+        arrays = iter([np.asarray(x, dtype=np.float64) for x in numbers])
+        return map_leaves(lambda leaf: next(arrays).reshape(np.shape(leaf)), self.value)
+
+    def ended(
+        self, records: list[RoundRecord], invitations: dict[str, int], numbers: Sequence[Any]
+    ) -> None:
+        """Be the server of a run that has ended with these numbers of its point."""
+        self.records, self.invitations = records, invitations
+        self.value, self._kept = self._point(numbers), None
+
+    def _adopt(self, sizes: dict[str, int], sigma_of: dict[int, float]) -> None:
         """Take in the agents of a saved state: some of them may be gone now, and others may have
         come since.
         """
@@ -377,8 +374,8 @@ class Coordinator:
             self.plan.sigma_of.get(n, sigma) != sigma for n, sigma in sigma_of.items()
         )
         if other_sizes or other_noise:
-            raise invalid(
-                "path", str(path), "it is the state of another run (other agents or other noise)"
+            raise InvalidArgument(
+                "argument `state` is that of another run (other agents or other noise)"
             )
         for n, sigma in sigma_of.items():
             self.plan.sigma_of.setdefault(n, sigma)
@@ -430,3 +427,8 @@ class Coordinator:
     def _next_in_turn(self, names: Sequence[str], count: int) -> list[str]:
         order = {a: i for i, a in enumerate(self.sizes)}
         return sorted(names, key=lambda a: (self.invitations[a], order[a]))[:count]
+
+
+def _numbers(point: Point) -> list[Any]:
+    """A public point as lists of numbers."""
+    return [np.asarray(leaf).tolist() for leaf in leaves(point)]

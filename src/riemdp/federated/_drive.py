@@ -1,5 +1,5 @@
-"""Drives a `Coordinator` over any transport: enrols agents, invites, waits for a quorum and a grace
-period, never for ever.
+"""Drives the server of rounds, or of a search, over any transport: it asks, waits for a quorum and
+a grace period, never for ever, and goes on where one before it was killed.
 """
 
 from __future__ import annotations
@@ -7,39 +7,53 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from .._errors import InvalidArgument, real
-from ..manifolds._base import Point
+from .._errors import InvalidArgument, RiemdpError, real
+from ..mechanisms import Release
+from ..mechanisms._search_sites import SCALE, SQUARES, TANGENTS, VALID, WITHIN, Ask
 from ..randomness import NoiseSource
 from ._accounting import one_answer, plan_federated, planned_guarantee
+from ._ball import mechanism_of
 from ._coordinator import Coordinator, RoundRecord
+from ._journal import Transcript
+from ._search import Asked, SumsOverSites
+from ._search_terms import SearchTerms
 from ._setup import Setup
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
 
 log = logging.getLogger("riemdp.federated")
+_WORDS = {
+    VALID: "how many {} are points of the space",
+    SCALE: "how many {} have a scale below a number",
+    WITHIN: "how many {} are within a radius",
+    TANGENTS: "the sum of all directions from the centre",
+    SQUARES: "the sum of all squared distances",
+}
 
 
 class Transport(Protocol):
-    """What a messaging engine must offer. Agents are known by names that the engine has
+    """What a messaging engine must offer. Sites are known by names that the engine has
     authenticated, or that are local.
     """
 
     def agents(self) -> Mapping[str, int]:
-        """Agents that can be reached now, with their (public) numbers of records, or people."""
+        """Sites that can be reached now, with their (public) numbers of records, or people."""
         ...
 
-    def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
-        """Send x_t to the invited agents."""
+    def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
+        """Send a question to these sites, with the fingerprint of the settings and, where noise is
+        shared, the keys of all of them: a point, or an `Ask` of a search.
+        """
         ...
 
     def replies(self) -> list[tuple[str, object, float | None]]:
-        """New replies since the last call: (agent, reply or None for an error, claimed number of
+        """New replies since the last call: (site, reply or None for an error, claimed number of
         records).
         """
         ...
@@ -66,6 +80,92 @@ class Timing:
         real("poll", self.poll, above=0.0)
 
 
+class Waiting:
+    """Sites over a transport, which are waited for, and never for ever.
+
+    Args:
+        transport: Carries the messages.
+        timing: How long to wait.
+        clock: Seconds, for tests.
+        pause: Waits, for tests.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        timing: Timing,
+        clock: Clock = time.monotonic,
+        pause: Pause = time.sleep,
+    ):
+        self.transport, self.timing, self.clock, self.pause = transport, timing, clock, pause
+
+    def there(self, count: int, sizes: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The sites that are there, once there are so many, or after `timing.patience` seconds.
+
+        Args:
+            count: How many are wanted.
+            sizes: The agreed number of records of each site, where that is agreed; a site with
+                another one is not asked.
+        """
+        end, said = self.clock() + self.timing.patience, ""
+        while True:
+            here = dict(self.transport.agents())
+            if sizes is not None:
+                here = {name: n for name, n in here.items() if sizes.get(name) == n}
+            missing = _few([name for name in sizes or () if name not in here])
+            if len(here) >= count:
+                return here
+            if self.clock() >= end:
+                if missing:
+                    log.warning("nothing was heard of %s in time", missing)
+                return here
+            if missing != said:
+                log.info("waiting for %s", missing)
+                said = missing
+            self.pause(self.timing.poll)
+
+    def ask(
+        self,
+        names: tuple[str, ...],
+        question: Any,
+        number: int,
+        take: Callable[[str, Any, float | None], bool],
+        *,
+        quorum: int,
+        full: int,
+    ) -> None:
+        """Send a question, and hand on what comes in time.
+
+        It ends when all that were asked have answered or declined, when `full` answers were taken,
+        `timing.grace` seconds after `quorum` of them were, or after `timing.timeout` in any case.
+
+        Args:
+            names: Who is asked.
+            question: A point, or an `Ask`.
+            number: That of the round, or question.
+            take: Takes (site, reply, claimed number of records); False if it is of no use.
+            quorum: As above.
+            full: As above.
+        """
+        self.transport.send(names, question, number)
+        begin, heard, taken = self.clock(), set[str](), 0
+        enough: float | None = None
+        while True:
+            for name, reply, claimed in self.transport.replies():
+                if reply is not None and name not in heard:
+                    taken += take(name, reply, claimed)
+                heard.add(name)
+            now = self.clock()
+            late = now - begin >= self.timing.timeout
+            if heard >= set(names) or late or taken >= full:
+                return
+            if taken >= quorum:
+                enough = now if enough is None else enough
+                if now - enough >= self.timing.grace:
+                    return
+            self.pause(self.timing.poll)
+
+
 def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource) -> Coordinator:
     """The server of a run among the agents `sizes` (name -> public number of records, or people),
     calibrated for `setup.agents`.
@@ -78,7 +178,7 @@ def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource
         setup.initial,
         setup.budget,
         source,
-        agreement=setup.agreement,
+        agreement=setup.fingerprint,
     )
 
 
@@ -146,8 +246,9 @@ def drive(
         InvalidArgument: No agent came within `timing.patience`, or `state` is of another run.
     """
     timing = timing or Timing()
+    sites = Waiting(transport, timing, clock, pause)
     wanted = setup.min_agents or setup.agents
-    there = _wait_for(transport, wanted, timing, clock, pause)
+    there = sites.there(wanted)
     if not there:
         raise InvalidArgument(
             f"no agent was there after {timing.patience:g} s; start the agents, or give a longer"
@@ -162,7 +263,7 @@ def drive(
         server.load(state)
         log.info("resumed after %d rounds", len(server.records))
     while not server.finished:
-        there = _wait_for(transport, server.fewest, timing, clock, pause)
+        there = sites.there(server.fewest)
         for name, records in there.items():
             enrol(server, setup, name, records)
         eligible = [name for name, records in there.items() if server.sizes[name] == records]
@@ -189,8 +290,14 @@ def drive(
         invited = server.invite(eligible, places=places)
         if state is not None:
             server.save(state)  # charged on disk before anything is sent
-        transport.send(invited, server.value, len(server.records))
-        _collect(server, transport, timing, clock, pause)
+        sites.ask(
+            invited,
+            server.value,
+            len(server.records),
+            _taking(server),
+            quorum=server.needed,
+            full=setup.prirfed.agents_per_round,
+        )
         record = server.close()
         if state is not None:
             server.save(state)
@@ -213,38 +320,135 @@ def in_words(record: RoundRecord, rounds: int) -> str:
     )
 
 
-def _wait_for(
-    transport: Transport, count: int, timing: Timing, clock: Clock, pause: Pause
-) -> dict[str, int]:
-    end = clock() + timing.patience
-    while True:
-        there = dict(transport.agents())
-        if len(there) >= count or clock() >= end:
-            return there
-        pause(timing.poll)
+def _taking(server: Coordinator) -> Callable[[str, Any, float | None], bool]:
+    def take(name: str, reply: Any, claimed: float | None) -> bool:
+        taken = server.receive(name, reply, claimed)
+        if not taken:
+            log.warning(
+                "agent %r: its reply was refused (no valid point near the current one)", name[:80]
+            )
+        return taken
+
+    return take
 
 
-def _collect(
-    server: Coordinator, transport: Transport, timing: Timing, clock: Clock, pause: Pause
-) -> None:
-    begin = clock()
-    assert server.open is not None
-    heard: set[str] = set()
-    enough_since: float | None = None
-    while True:
-        for name, reply, weight in transport.replies():
-            heard.add(name)
-            if reply is not None and not server.receive(name, reply, weight):
-                log.warning(
-                    "agent %r: its reply was refused (no valid point near the current one)",
-                    name[:80],
-                )
-        now = clock()
-        if heard >= set(server.open) or now - begin >= timing.timeout:
+def _few(names: Sequence[str]) -> str:
+    """The names of sites, in a line that is read at a glance."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} others" if more > 0 else "")
+
+
+# --------------------------------------------------------------------------------- searches
+class SearchSites:
+    """`Sites` of a search over a transport.
+
+    Before the first question the server waits for all sites, and before each later one for as many
+    as the noise needs. Where each site adds all of its own noise, half of the answers are a quorum.
+
+    Args:
+        terms: What all parties agreed on. A site with another number of records is not asked.
+        waiting: Carries the messages.
+    """
+
+    def __init__(self, terms: SearchTerms, waiting: Waiting):
+        self.terms, self.waiting, self._wanted = terms, waiting, len(terms.sizes)
+
+    def there(self) -> Iterable[str]:
+        here = self.waiting.there(self._wanted, self.terms.sizes)
+        self._wanted = self.terms.noise_of_sites.least
+        return here
+
+    def ask(self, names: tuple[str, ...], question: Ask, number: int) -> Mapping[str, object]:
+        """What came in time. A reply of a site that was not asked, or a second one, is dropped.
+
+        Raises:
+            RiemdpError: The plan has no question of this number, and every site would decline it.
+        """
+        if number >= self.terms.numbers:
+            raise RiemdpError(
+                f"{number} questions are all that this search can have, and too many had no answer:"
+                " a site does not answer, or its settings or keys are not those of the others. The"
+                " whole budget is charged; find that site, and start a run without it"
+            )
+        heard: dict[str, object] = {}
+
+        def take(name: str, reply: Any, claimed: float | None) -> bool:
+            if name not in names or not (claimed is None or claimed == self.terms.sizes[name]):
+                return False
+            heard[name] = reply
+            return True
+
+        half = len(names) if self.terms.shares_noise else (len(names) + 1) // 2
+        self.waiting.ask(names, question, number, take, quorum=half, full=len(names))
+        return heard
+
+
+def drive_search(
+    terms: SearchTerms,
+    transport: Transport,
+    *,
+    timing: Timing | None = None,
+    transcript: Transcript | None = None,
+    reproducible: bool = False,
+    clock: Clock = time.monotonic,
+    pause: Pause = time.sleep,
+) -> Release:
+    """Ask until the agreed ball, mean or variance is found.
+
+    A site that does not answer is left out of the next question where the others are enough. Where
+    noise is shared, a question that not all answered has no sum: its share of the budget is lost,
+    and it is asked again.
+
+    Args:
+        terms: What all parties agreed on.
+        transport: Carries the messages.
+        timing: How long to wait.
+        transcript: Where what came of each question is written down, and gone on from. None: in
+            memory.
+        reproducible: Whether the sites draw from a seed, in a simulation.
+        clock: Seconds, for tests.
+        pause: Waits, for tests.
+
+    Returns:
+        The `Release`, as `private_ball`, `private_frechet_mean` or `private_frechet_variance` give.
+
+    Guarantee:
+        That of `terms`, which every site keeps by itself.
+
+    Raises:
+        RiemdpError: Too few sites are there, or too many questions had no answer. What the sites
+            have charged is charged.
+        InvalidArgument: The transcript is of another run.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    sites = SearchSites(terms, Waiting(transport, timing or Timing(), clock, pause))
+    journal = transcript or Transcript(terms)
+    if journal.before:
+        log.info("goes on after %d questions", journal.before)
+    say = _Progress(terms.counted, journal.before)
+    server = SumsOverSites(terms.domain, terms, sites, journal, say)
+    return mechanism_of(terms).finished(server, reproducible=reproducible)
+
+
+class _Progress:
+    """Each new question in one line, for the person who watches the run."""
+
+    def __init__(self, counted: str, before: int):
+        self.counted, self.before, self.used = counted, before, 0.0
+
+    def __call__(self, number: int, asked: Asked) -> None:
+        used = self.used = self.used + asked.share
+        if number < self.before:
             return
-        full = server.answered >= server.prirfed.agents_per_round
-        if full or server.answered >= server.needed:
-            enough_since = now if enough_since is None else enough_since
-            if full or now - enough_since >= timing.grace:
-                return
-        pause(timing.poll)
+        words = _WORDS[asked.kind].format(self.counted)
+        log.info(
+            "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
+            number,
+            words,
+            asked.answered,
+            asked.asked,
+            "" if asked.heard else ": no sum, so it is asked again",
+            100.0 * used,
+        )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,11 +23,12 @@ from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, plan_federated, worst
-from ._agent import admit_current, updated
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
-from ._secure_sum import Keys, Question, Roster
-from ._shared import Belonging, check_lists_of_labels, context_of, masked_sum
+from ._protocol import Asked, check_lists_of_labels, context_of
+from ._rounds import admit_current, updated
+from ._secure_sum import Parties
+from ._shared import Belonging, noisy_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,19 +163,21 @@ def run_in_process(
     held = [data for data, _ in checked] if people is None else [own for _, own in people]
     agents = _Agents(server, dict(zip(names, held, strict=True)), source, without_noise, permit)
     weights = None if people is None else [m.shares for m, _ in people]
+    least = None if plan.shared is None else plan.shared.enough
+    parties = Parties(names, agents.asked, agents.reply, least)
     rows: list[HistoryRow] = []
-    calls, status = 0, "completed"
+    status = "completed"
     try:
         while not server.finished:
-            server.invite(names)
-            for name, reply, gradients in agents.answers():
-                calls += gradients
+            invited = server.invite(names)
+            replies = parties.ask(invited, server.value, len(server.records))
+            for name, reply in replies.items():
                 server.receive(name, reply)
             server.close()
             t = len(server.records)
             if record_every and t % record_every == 0:
                 seen = _objective(problem, server.value, checked, weights)
-                rows.append(HistoryRow(t, calls, seen, server.value))
+                rows.append(HistoryRow(t, agents.gradients, seen, server.value))
             if bar is not None:
                 bar.advance()
     except KeyboardInterrupt:
@@ -190,7 +192,7 @@ def run_in_process(
         reproducible=source.reproducible,
         status=status,
         history=History(rows),
-        gradient_calls=calls,
+        gradient_calls=agents.gradients,
         places=None if people is None else places,
     )
     return replace(result, receipt=permit.receipt)
@@ -268,7 +270,7 @@ def _sigma(plan: FederatedPlan) -> float:
 
 
 class _Agents:
-    """All agents of a run in one process."""
+    """The data of all agents of a run in one process, and what they answer."""
 
     def __init__(
         self,
@@ -286,36 +288,25 @@ class _Agents:
         local, rounds = server.plan.local, server.prirfed.rounds
         wholes = [local[n].repeat(rounds) for n in server.sizes.values()]
         self.permits = dict(zip(server.sizes, permit.for_parties(wholes), strict=True))
-        self.keys: dict[str, Keys] = {}
-        self.agreement = secrets.token_hex(32)  # names this run, for masks
-        if server.plan.shared is not None:
-            self.keys = {name: Keys.new(name) for name in data}
+        self.gradients = 0
 
-    def answers(self) -> Iterator[tuple[str, Any, int]]:
-        """(agent, reply, gradients) of the round that is open."""
-        server, shared = self.server, self.server.plan.shared
-        assert server.open is not None
-        point, question = server.value, None
-        if shared is not None:
-            agreed = {name: keys.long_term for name, keys in self.keys.items()}
-            fresh = {name: self.keys[name].fresh for name in server.open}
-            roster = Roster.of(None, agreed, fresh, least=shared.enough)
-            context = context_of(server.prirfed.problem.manifold, point)
-            question = Question(self.agreement, len(server.records), roster, context)
-        for name in server.open:
-            yield name, *self._answer(name, point, question)
+    def asked(self, point: Point) -> Asked:
+        """The point of a round."""
+        prirfed = self.server.prirfed
+        return Asked(admit_current(prirfed, point), context_of(prirfed.problem.manifold, point))
 
-    def _answer(self, name: str, point: Point, question: Question | None) -> tuple[Any, int]:
+    def reply(self, name: str, point: Point) -> Any:
+        """An agent's answer, before masks."""
         prirfed, plan = self.server.prirfed, self.server.plan
         data, n = self.data[name], self.server.sizes[name]
         account = Account(permit=self.permits[name])
-        if question is None or plan.shared is None:
-            sigma = None if self.without_noise else plan.sigma_of[n]
-            done = updated(prirfed, data, point, sigma, account, rng=self.rng)
-            return done.value, done.gradient_calls
-        here, keys = admit_current(prirfed, point), self.keys[name]
-        words = masked_sum(prirfed, plan.shared, data, here, keys, question, account, rng=self.rng)
-        return words, n * data.places if isinstance(data, Belonging) else n
+        if plan.shared is not None:
+            self.gradients += n * data.places if isinstance(data, Belonging) else n
+            return noisy_sum(prirfed, plan.shared, data, point, account, noise_source(self.rng))
+        sigma = None if self.without_noise else plan.sigma_of[n]
+        done = updated(prirfed, data, point, sigma, account, rng=self.rng)
+        self.gradients += done.gradient_calls
+        return done.value
 
 
 def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, int]:

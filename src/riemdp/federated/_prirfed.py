@@ -9,11 +9,11 @@ from ..mechanisms._common import needs_log
 from ..optimizers import DPRGD
 from ..optimizers._plan import ADAPTIVE, AbstractOptimizer
 from ..problems import Problem
+from ._terms import NOISES
 
 AGGREGATES = ("tangent-mean", "frechet-mean")
 PARTICIPATIONS = ("uniform", "round-robin")
 OUTPUTS = ("last", "uniform")
-NOISES = ("local", "shared")
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,30 @@
-"""A search for a ball over several sites: what the server asks, and what a site does with it.
+"""A search for a ball over several sites: what a site answers, and what the server does with it.
 
 What is asked next is decided by the same code as for one party who holds all records
 (`mechanisms._ball_search`), from earlier answers alone. Here each answer is a sum over sites:
 
-1. `Terms` are the public settings. Every party makes them itself, and compares their fingerprint.
-2. `SearchParty` is a site. Its `answer` is the one door for what a server sends.
-3. `SumsOverSites` is the server. It sees one noisy number or word vector a site and question. Where
+1. `Search` is what a site does, behind its door (`_door.answer`).
+2. `SumsOverSites` is the server. It sees one noisy number or word vector a site and question. Where
    noise is shared these say no more than their sum does (`_secure_sum`).
 
-To check what leaves a site, read `SearchParty.answer`, `SearchSite.answer` and `_secure_sum`.
+To check what leaves a site, read `Search`, `SearchSite.answer` and `_secure_sum`.
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+from typing import Protocol as Typed
 
-import jax
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, invalid
+from .._errors import InvalidArgument, RiemdpError
 from ..domains._adaptive import SearchDomain
-from ..domains._door import admit_point
+from ..domains._door import admit_in_parts, admit_point, admit_records
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
 from ..mechanisms._search_answers import SearchAnswers
@@ -37,173 +37,118 @@ from ..mechanisms._search_sites import (
     Ask,
     SearchSite,
 )
-from ..privacy._permit import Permit
-from ._search_terms import Terms
-from ._secure_sum import NUMBERS, Keys, Question, Roster, Words, is_words, masked, total
-from ._shared import context_of
-from ._site import Refused
+from ..mechanisms._shared_sum import Integers
+from ..privacy import gaussian
+from ..randomness import NoiseSource
+from ..statistics._membership import Membership
+from ..statistics._people import people
+from ._aggregate import as_point
+from ._answers import Part, Refused
+from ._protocol import Asked as Admitted
+from ._protocol import Cost, Protocol, check_labels, context_of
+from ._search_terms import SearchTerms
+from ._secure_sum import is_words, total
+
+if TYPE_CHECKING:  # a search over sites imports no optimiser
+    from ..optimizers._account import Account
 
 MOST_LOST = 0.15  # of the budget, for questions that had no answer
 
 
 # ------------------------------------------------------------------------------------ at the site
-class Book(Protocol):
-    """Where a site keeps which questions it has answered."""
-
-    def answered(self, number: int) -> bool:
-        """Whether the question of this number has been answered."""
-        ...
-
-    def enter(self, ask: Ask, number: int) -> Permit | None:
-        """Write an answer down, before it is computed.
-
-        Returns:
-            Of the search, where the book charged it.
-
-        Raises:
-            Refused: It may not be given. Nothing is written then.
-        """
-        ...
-
-
-class BookInMemory:
-    """The book of a site whose whole search is in this process."""
-
-    def __init__(self) -> None:
-        self.numbers: set[int] = set()
-
-    def answered(self, number: int) -> bool:
-        return number in self.numbers
-
-    def enter(self, ask: Ask, number: int) -> Permit | None:
-        self.numbers.add(number)
-
-
-class SearchParty:
-    """One site in a search: its own settings, its keys, and which questions it has answered.
+class Search(Protocol):
+    """What a site does in a search: sums over its own records, with noise.
 
     Args:
-        name: Its name in the terms.
-        terms: The settings as this site has them, never as a server sent them.
-        site: Its records, and the noise of these terms.
-        keys: Its keys, where noise is shared.
-        agreed: The long-term public keys of all sites by name, where noise is shared.
-        book: Where it writes its answers down. None: in memory.
+        terms: The agreed settings, made at the site.
     """
 
-    def __init__(
-        self,
-        name: str,
-        terms: Terms,
-        site: SearchSite,
-        keys: Keys | None = None,
-        agreed: Mapping[str, bytes] | None = None,
-        book: Book | None = None,
-    ):
-        self.name, self.terms, self.site = name, terms, site
-        self.keys, self.agreed = keys, dict(agreed or {})
-        self.fingerprint = terms.fingerprint
-        self.book: Book = BookInMemory() if book is None else book
-        self._center: tuple[list[Any], Point, bytes] | None = None
-        if terms.sizes.get(name) != site.n:
-            raise invalid("sites", name, "this site has another number of records than its terms")
-        if (keys is None) != (terms.noise == "local"):
-            raise invalid("keys", name, "a site needs keys where noise is shared, and only there")
+    def __init__(self, terms: SearchTerms):
+        self.terms, self.noise = terms, terms.noise_of_sites
+        self.least = self.noise.least
 
-    def answer(
-        self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
-    ) -> Floats | Words:
-        """The answer to one question of a server: noisy, or masked and noisy where noise is shared.
-
-        Args:
-            ask: What is asked. Only its public numbers and its point are read.
-            number: The number of the question; each is answered once.
-            fingerprint: Of the server's terms.
-            members: The sites of this sum with their fresh public keys, where noise is shared.
-
-        Guarantee:
-            That of `NoiseOfSites`, whatever a server asks.
-
-        Raises:
-            Refused: With nothing spent: other terms, a number that has its answer or that the book
-                does not take, a question that is none, a roster that is too small, has a stranger
-                or another key for this site, or the budget is spent.
-        """
-        if fingerprint != self.fingerprint:
-            raise Refused("declined: the server's settings are not this site's. Nothing was spent")
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if not whole or not 0 <= number < NUMBERS:
-            raise Refused("declined: this is no number of a question. Nothing was spent")
-        if self.book.answered(number):
-            raise Refused("declined: this site has answered this question. Nothing was spent")
+    def asked(self, question: object) -> Admitted:
+        """An `Ask` of the agreed plan, about a point of the space."""
         manifold = self.terms.manifold
-        if not ask.is_sound(manifold):
+        if not isinstance(question, Ask) or not question.is_sound(manifold):
             raise Refused("declined: this is no question of a search. Nothing was spent")
-        roster = None
+        if question.kind not in self.terms.kinds:
+            raise Refused("declined: the agreed plan has no such question. Nothing was spent")
+        sent = as_point(manifold, self.terms.place, question.center)
         try:
-            center, seen = self._looked_at(ask.center)
-            if self.keys is not None:
-                least = self.site.noise.least
-                roster = Roster.of(self.keys, self.agreed, members, least=least)
-                self.keys.meet(roster)
+            center = admit_point(manifold, "center", sent)
         except InvalidArgument as error:
-            raise Refused(f"declined: {error}. Nothing was spent") from error
-        if not self.site.affords(ask):
-            raise Refused("declined: the budget of this search is spent. Nothing was spent")
-        noise = self.site.noise
+            raise Refused("declined: the server sent no valid point. Nothing was spent") from error
+        return Admitted(_about(question, center), context_of_ask(manifold, question))
+
+    def rows(self, records: Any) -> int:
+        """Along the first axis."""
+        if self.terms.of_people:  # a person's mean is made in memory
+            return admit_records(self.terms.manifold, "X", records)[1]
+        return admit_in_parts(self.terms.manifold, "X", records)[1]
+
+    def size(self, name: str, records: Any, groups: object) -> int:
+        """The number of records, or of people, which is in the terms."""
+        check_labels(self.terms.of_people, groups)
+        n = self.rows(records)
+        if self.terms.of_people:
+            n = Membership(groups, n, of="records").n
+        if self.terms.sizes.get(name) != n:
+            raise Refused(
+                f"declined: this site has {n} {self.terms.counted}, which is not what was agreed."
+                " Nothing was spent"
+            )
+        return n
+
+    def cost(self, question: Any, n: int, sigma: float | None) -> Cost:
+        """That of the question's share; before there is a question, nothing of the whole."""
+        whole = self.terms.guarantee
+        if question is None:
+            return Cost(math.inf, whole.repeat(0), self.noise.each.multiplier, Part(0.0, whole))
         try:
-            noise.deviation(ask, ask.size(manifold), noise.parties)
+            size = question.size(self.terms.manifold)
+            sigma = self.noise.deviation(question, size, self.noise.parties)
         except (InvalidArgument, ArithmeticError) as error:  # from public numbers of the question
             raise Refused(
                 "declined: no noise is known for this question. Nothing was spent"
             ) from error
-        permit = self.book.enter(ask, number)
-        reply = self.site.answer(_about(ask, center), permit)
-        if self.keys is None or roster is None:
-            return np.asarray(reply, dtype=np.float64)
-        question = Question(self.fingerprint, number, roster, context_of_ask(ask, seen))
-        return masked(np.asarray(reply, dtype=np.int64), self.keys, question)
+        multiplier = self.noise.multiplier(question.share)
+        return Cost(multiplier, gaussian(multiplier), sigma, Part(question.share, whole))
 
-    def _looked_at(self, center: Point) -> tuple[Point, bytes]:
-        """The point that a server sent, admitted, and its digest: kept until it is another one."""
-        arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(center)]
-        sent = [(str(x.dtype), x.shape, x.tobytes()) for x in arrays]
-        if self._center is None or sent != self._center[0]:
-            manifold = self.terms.manifold
-            point = admit_point(manifold, "center", center)
-            self._center = (sent, point, context_of(manifold, point))
-        return self._center[1:]
+    def own(self, records: Any, groups: object, source: NoiseSource) -> SearchSite:
+        """The records, or one point a person in the place of them."""
+        if self.terms.of_people:
+            records = people(self.terms.manifold, records, groups).points
+        own, _ = admit_in_parts(self.terms.manifold, "X", records)
+        return SearchSite(self.terms.domain, own, self.noise, source)
+
+    def reply(
+        self, question: Any, own: Any, cost: Cost, account: Account, source: NoiseSource
+    ) -> Floats | Integers:
+        """The site's sum with its noise; the whole search has been charged."""
+        return own.answer(question, account.permit)
 
 
 def _about(ask: Ask, center: Point) -> Ask:
     return Ask(ask.kind, ask.share, center, ask.limit, ask.unit, ask.factor)
 
 
-def context_of_ask(ask: Ask, seen: bytes) -> bytes:
-    """A digest of a question about a point of this digest (`context_of`). It enters the masks:
-    answers to other questions have no sum.
-    """
-    numbers = (ask.share, ask.limit, ask.unit)
-    told = f"{ask.kind} {ask.factor} {' '.join(float(x).hex() for x in numbers)} "
-    return hashlib.sha256(told.encode() + seen).digest()
+def context_of_ask(manifold: AbstractManifold, ask: Ask) -> bytes:
+    """A digest of a question: answers to other questions have no sum."""
+    numbers = (ask.kind, ask.factor, float(ask.share), float(ask.limit), float(ask.unit))
+    return context_of(manifold, ask.center, *numbers)
 
 
 # ---------------------------------------------------------------------------------- at the server
-class Sites(Protocol):
+class Sites(Typed):
     """What carries questions to sites and brings their answers."""
 
     def there(self) -> Iterable[str]:
         """The sites that can be reached now."""
         ...
 
-    def fresh(self) -> Mapping[str, bytes]:
-        """Their public keys of this run, where noise is shared."""
-        ...
-
-    def ask(
-        self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
-    ) -> Mapping[str, object]:
-        """What the members answer; who declines or is gone is not in it."""
+    def ask(self, names: tuple[str, ...], question: Ask, number: int) -> Mapping[str, object]:
+        """What these sites answer; who declines or is gone is not in it."""
         ...
 
 
@@ -235,7 +180,7 @@ class Said:
     values: tuple[float, ...] | None
 
 
-class Journal(Protocol):
+class Journal(Typed):
     """Where a server keeps what came of its questions, for another one that goes on from there."""
 
     def said(self, ask: Ask, number: int) -> Said | None:
@@ -287,7 +232,7 @@ class SumsOverSites(SearchAnswers):
     def __init__(
         self,
         domain: SearchDomain,
-        terms: Terms,
+        terms: SearchTerms,
         sites: Sites,
         journal: Journal | None = None,
         on_question: Callable[[int, Asked], None] | None = None,
@@ -295,7 +240,6 @@ class SumsOverSites(SearchAnswers):
         noise = terms.noise_of_sites
         super().__init__(domain, noise.each)
         self.terms, self.sites, self.noise_of_sites = terms, sites, noise
-        self.fingerprint = terms.fingerprint
         self.journal, self.on_question = journal, on_question
         self.transcript: list[Asked] = []
         self.lost = 0.0
@@ -372,11 +316,9 @@ class SumsOverSites(SearchAnswers):
     def _said(self, ask: Ask, number: int) -> Said:
         """Ask the sites that are there."""
         names = self._names()
-        fresh = {} if self.terms.noise == "local" else self.sites.fresh()
-        members = {name: fresh.get(name, b"") for name in names}
         if self.journal is not None:
             self.journal.begin(ask, number, tuple(names))
-        replies = self.sites.ask(ask, number, self.fingerprint, members)
+        replies = self.sites.ask(tuple(names), ask, number)
         size = ask.size(self.manifold)
         valid = {a: replies[a] for a in names if self._is_valid(replies.get(a), size)}
         found = self._added(ask, names, valid, size)
@@ -437,56 +379,3 @@ class SumsOverSites(SearchAnswers):
         records = sum(self.terms.sizes[a] for a in names)
         plan = self.noise_of_sites.shared(ask, size)
         return plan.value(total(valid[a] for a in names), records * ask.largest * (1.0 + 1e-9))
-
-
-class InProcess:
-    """All sites of a search in this process.
-
-    Args:
-        parties: The sites. Those whose terms are not the server's are refused.
-        fingerprint: Of the server's terms.
-
-    Raises:
-        Refused: A site has other settings. Nothing was spent.
-    """
-
-    def __init__(self, parties: Iterable[SearchParty], fingerprint: str):
-        self.parties = {party.name: party for party in parties}
-        for name, party in self.parties.items():
-            if party.fingerprint != fingerprint:
-                raise Refused(
-                    f"site {name[:80]!r} has other settings than the server. Nothing was spent"
-                )
-
-    def there(self) -> Iterable[str]:
-        return self.parties
-
-    def fresh(self) -> Mapping[str, bytes]:
-        return {name: p.keys.fresh for name, p in self.parties.items() if p.keys is not None}
-
-    def ask(
-        self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
-    ) -> Mapping[str, object]:
-        """Every member's answer. An error of a site is an error here: nothing can be gone."""
-        return {
-            name: self.parties[name].answer(ask, number, fingerprint, members) for name in members
-        }
-
-
-def in_process(
-    terms: Terms, sites: Iterable[SearchSite], domain: SearchDomain
-) -> tuple[SumsOverSites, InProcess]:
-    """A server and all of its sites, with new keys where noise is shared."""
-    names = list(terms.sizes)
-    keys: dict[str, Keys | None] = dict.fromkeys(names)
-    agreed: dict[str, bytes] = {}
-    if terms.noise == "shared":
-        made = {name: Keys.new(name) for name in names}
-        keys = dict(made)
-        agreed = {name: key.long_term for name, key in made.items()}
-    parties = [
-        SearchParty(name, terms, site, keys[name], agreed)
-        for name, site in zip(names, sites, strict=True)
-    ]
-    carried = InProcess(parties, terms.fingerprint)
-    return SumsOverSites(domain, terms, carried), carried

@@ -1,32 +1,42 @@
-"""What the parties of a search over sites agree on, and the fingerprint of it."""
+"""What the parties of a search over sites agree on."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from .._errors import InvalidArgument, invalid, one_of
+from .._errors import InvalidArgument, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._adaptive import SearchDomain
 from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
 from ..mechanisms._search_plan import SearchPlan, plan_search
-from ..mechanisms._search_sites import NoiseOfSites
+from ..mechanisms._search_sites import (
+    KINDS,
+    SCALE,
+    SQUARES,
+    TANGENTS,
+    VALID,
+    WITHIN,
+    NoiseOfSites,
+)
 from ..privacy import Budget, Guarantee
-from ..privacy._guarantee import PERSON, RECORD, UNITS
-from ._accounting import of_person
-from ._prirfed import NOISES
-from ._setup import digest_of, in_words
+from ..privacy._guarantee import RECORD, UNITS
+from ._terms import NOISES, Terms, digest_of, of_person
+
+RELEASES = ("ball", "mean", "variance")
+_LEAST_LAST = 0.3 * 0.4 / 8  # the share of a count after the search for a ball alone is larger
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class SearchTerms(Terms):
     """What the parties of a search agree on, made by every party itself.
 
     Args:
-        what: What is released, such as "private-ball".
+        release: "ball", "mean" (a ball, then the mean in it) or "variance" (about a public ball's
+            centre).
         manifold: The space.
         search: Where the ball is searched; a `Ball` where it is public.
         budget: Of all answers together, for each record, or person.
@@ -35,13 +45,17 @@ class Terms:
         tolerated: q, with shared noise.
         unit: What neighbours differ in, "record" or "person".
         run: Names this run: another one has another fingerprint.
-        document: The fingerprint of the `SearchAgreement` that these were read from, if any.
+        variance: The share of what the search leaves that is for the variance about the mean.
+        document: The fingerprint of the `Agreement` that these were read from, if any.
+        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
+            shared and the sites answer messages.
 
     Raises:
         InvalidArgument: Naming the argument.
     """
 
-    what: str
+    numbered: ClassVar[str] = "question"
+    release: str
     manifold: AbstractManifold
     search: Any
     budget: Budget
@@ -50,9 +64,12 @@ class Terms:
     tolerated: int = 0
     unit: str = RECORD
     run: str = ""
+    variance: float = 0.0
     document: str | None = None
+    keys: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        one_of("release", self.release, RELEASES)
         one_of("noise", self.noise, NOISES)
         one_of("unit", self.unit, UNITS)
         if not self.sizes:
@@ -61,17 +78,58 @@ class Terms:
             raise invalid(
                 "tolerated", self.tolerated, "it has a meaning for noise='shared' only; leave it 0"
             )
+        real("variance", self.variance, at_least=0.0, at_most=0.5)
+        if self.variance > 0.0 and self.release != "mean":
+            remedy = "it has a meaning for release = 'mean' only; leave it 0"
+            raise invalid("variance", self.variance, remedy)
         self.noise_of_sites  # noqa: B018 - checks budget and tolerated
 
     @property
-    def of_people(self) -> bool:
-        """Whether everything of one person is protected."""
-        return self.unit == PERSON
+    def place(self) -> Point:
+        """The centre of the place where the sites search."""
+        return self.domain.center
 
     @property
-    def counted(self) -> str:
-        """What `sizes` counts, in words."""
-        return "people" if self.of_people else "records"
+    def names(self) -> tuple[str, ...]:
+        """Those that have a size."""
+        return tuple(self.sizes)
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether `noise` is "shared"."""
+        return self.noise == "shared"
+
+    def added_noise(self, records: int) -> float:
+        """The noise multiplier of all answers together, whatever the number of records."""
+        return self.noise_of_sites.each.multiplier
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of questions that the agreed plan has."""
+        if self.release == "variance":
+            return (SQUARES,)
+        return KINDS if self.variance > 0.0 else (VALID, SCALE, WITHIN, TANGENTS)
+
+    @property
+    def numbers(self) -> int:
+        """As many as `answers`."""
+        return self.answers
+
+    @property
+    def answers(self) -> int:
+        """More questions than this a search never has: their shares would exceed the budget."""
+        if self.release == "variance":
+            return 1
+        plan = self.plan
+        shares = (
+            plan.valid_share,
+            plan.coarse_share,
+            plan.fine_share,
+            plan.centre_share,
+            plan.outside_share,
+            _LEAST_LAST,
+        )
+        return int(1.0 / min(share for share in shares if share > 0.0)) + 2
 
     def check_plan(self) -> None:
         """Raise `InvalidArgument` where there are too few records, or people, for a search."""
@@ -116,12 +174,11 @@ class Terms:
         whole = self.noise_of_sites.guarantee
         return of_person(whole) if self.of_people else whole
 
-    @property
-    def text(self) -> str:
-        """The settings as text, one a line."""
+    def _lines(self) -> dict[str, object]:
         ball = self.search.outer if isinstance(self.search, AdaptiveBall) else self.search
-        lines = {
-            "what": self.what,
+        return {
+            "release": self.release,
+            "variance": self.variance,
             "space": self.manifold,
             "search": type(self.search).__name__,
             "smallest": getattr(self.search, "smallest", None),
@@ -132,11 +189,3 @@ class Terms:
             "unit": self.unit,
             "run": self.run,
         }
-        return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """That of the agreement, or else SHA-256 of `text`: 64 hexadecimal digits."""
-        if self.document is not None:
-            return self.document
-        return hashlib.sha256(self.text.encode()).hexdigest()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
-
-import jax
-import numpy as np
+from typing import ClassVar
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..manifolds._base import Point
@@ -18,10 +15,11 @@ from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ._accounting import calibrate, most_participations
 from ._prirfed import PriRFed
 from ._shared import plan_shared
+from ._terms import Terms, digest_of
 
 
 @dataclass(frozen=True)
-class Setup:
+class Setup(Terms):
     """The public settings of a federated run, made at the server and at every site separately.
 
     Args:
@@ -47,6 +45,7 @@ class Setup:
         InvalidArgument: Naming the argument.
     """
 
+    numbered: ClassVar[str] = "round"
     prirfed: PriRFed
     initial: Point
     budget: Budget | None
@@ -123,9 +122,23 @@ class Setup:
                 )
 
     @property
-    def of_people(self) -> bool:
-        """Whether everything of one person is protected."""
-        return self.unit == PERSON
+    def place(self) -> Point:
+        """The starting point."""
+        return self.initial
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of `sites`."""
+        return self.sites
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether PriRFed has noise="shared"."""
+        return self.prirfed.noise == "shared"
+
+    def added_noise(self, records: int) -> float | None:
+        """`sigma`."""
+        return self.sigma(records)
 
     def sigma(self, records: int) -> float | None:
         """Noise of an agent with this many records, or people; None for a run without noise."""
@@ -141,21 +154,21 @@ class Setup:
         return plan_shared(self.prirfed, self.budget)
 
     @property
+    def numbers(self) -> int:
+        """As many as there are rounds."""
+        return self.prirfed.rounds
+
+    @property
     def answers(self) -> int:
         """The largest number of answers that the plan needs from one agent."""
         if self.prirfed.participation == "round-robin":
             return most_participations(self.prirfed, self.agents)
         return self.prirfed.rounds
 
-    @property
-    def terms(self) -> str:
-        """The settings as text, one a line: what the parties of a run agree on.
-
-        Functions appear by name: which code they stand for is a matter of the installed code.
-        """
+    def _lines(self) -> dict[str, object]:
         prirfed, problem = self.prirfed, self.prirfed.problem
         ball = problem.ball
-        lines = {
+        return {
             "space": problem.manifold,
             "start": digest_of(self.initial),
             "loss": problem.loss,
@@ -178,30 +191,3 @@ class Setup:
             "budget": self.budget,
             "unit": (self.unit, self.records_per_person) if self.of_people else self.unit,
         }
-        lines |= {f"key of {name}": key for name, key in sorted(self.keys)}
-        return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())
-
-    @property
-    def agreement(self) -> str:
-        """The fingerprint of what the parties agree on: of the `Agreement` that the settings were
-        read from, or else of `terms` (SHA-256).
-        """
-        if self.document is not None:
-            return self.document
-        return hashlib.sha256(self.terms.encode()).hexdigest()
-
-
-def digest_of(point: Point) -> str:
-    """A short fingerprint of a public point."""
-    content = hashlib.sha256()
-    for leaf in jax.tree.leaves(point):
-        array = np.ascontiguousarray(leaf, dtype=np.float64)
-        content.update(f"{array.shape}".encode() + array.tobytes())
-    return content.hexdigest()[:32]
-
-
-def in_words(value: object) -> str:
-    """A setting in words that are the same in every process: without addresses in memory."""
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return " ".join(re.sub(r" at 0x[0-9a-f]+", "", repr(value)).split())

@@ -5,29 +5,26 @@ Nothing here comes from the server or from the person who starts a run.
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import json
 import os
 import re
 import secrets
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from .._files import Lock, locked
-from ..mechanisms._search_sites import affordable
+from .._errors import InvalidArgument, integer, invalid, real
+from .._files import Lock
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
 from ._agreement import Agreement
-from ._search_agreement import SearchAgreement, read_agreement
+from ._answers import Answers, Part, Refused, locked_answers
+from ._search_terms import SearchTerms
 from ._setup import Setup
+from ._tables import Tables
 
-_FORMAT = "riemdp-answers"
 _TABLES: dict[str, set[str]] = {  # what a site's file may hold; settings and data are free
     "": {"name", "agreement", "limits", "files", "run", "data"},
     "limits": {"answers", "answer", "total", "noise"},
@@ -40,23 +37,6 @@ _KEYS = {  # where the arguments of `Site` stand in the file
     "ledger": "[limits] total",
     "settings": "[run]",
 }
-
-
-class Refused(RiemdpError):
-    """A site declines to answer. The text goes to the server, and nothing of a record is in it."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What an answer is of a search, which is charged as a whole before its first answer.
-
-    Attributes:
-        share: What the answer takes of the whole, above 0.
-        whole: The guarantee of all answers, whose shares add up to at most 1.
-    """
-
-    share: float
-    whole: Guarantee
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,7 @@ class Site:
         least_noise: The least noise multiplier of one answer: the standard deviation of its noise,
             divided by what one record can change. None: `one_answer` alone sets the floor.
         agreement: The fingerprint of the settings that the site has agreed to
-            (`Setup.agreement`). None: it is not checked against the site's own settings.
+            (`Setup.fingerprint`). None: it is not checked against the site's own settings.
         agreed: The site's own copy of what all parties signed. Its settings replace `settings`, its
             fingerprint must be `agreement`, and a server that names no fingerprint is refused.
         key: The file with the site's private key, where noise is shared.
@@ -96,7 +76,7 @@ class Site:
     ledger: Ledger | None = None
     least_noise: float | None = None
     agreement: str | None = None
-    agreed: Agreement | SearchAgreement | None = None
+    agreed: Agreement | None = None
     key: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     without_noise: bool = False
@@ -113,14 +93,14 @@ class Site:
             raise invalid("ledger", self.ledger, "give a riemdp.Ledger(budget, path=...)")
         if self.agreement is not None and not re.fullmatch(r"[0-9a-f]{64}", str(self.agreement)):
             raise invalid(
-                "agreement", self.agreement, "give the 64 hexadecimal digits of Setup.agreement"
+                "agreement", self.agreement, "give the 64 hexadecimal digits of Setup.fingerprint"
             )
         if self.least_noise is not None:
             real("least_noise", self.least_noise, above=0.0)
         if self.agreed is not None:
             self._check_agreed(self.agreed)
 
-    def _check_agreed(self, agreed: Agreement | SearchAgreement) -> None:
+    def _check_agreed(self, agreed: Agreement) -> None:
         if self.agreement != agreed.fingerprint:
             raise InvalidArgument(
                 f"argument `agreement` = {self.agreement!r} is not the fingerprint of the agreement"
@@ -161,53 +141,20 @@ class Site:
                 that it has the fingerprint of.
         """
         target = Path(path).expanduser().resolve()
+        file = f"the site's file {target}"
         try:
             told = tomllib.loads(target.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InvalidArgument(f"the site's file {target} cannot be read: {error}") from error
-        limits, files = _table(target, told, "limits"), _table(target, told, "files")
-        for name, table in (("", told), ("limits", limits), ("files", files)):
-            unknown = sorted(set(table) - _TABLES[name])
-            if unknown:
-                where = f"[{name}]" if name else "the top"
-                raise InvalidArgument(
-                    f"the site's file {target} has {unknown[0]!r} in {where}, which means nothing;"
-                    f" known are {', '.join(sorted(_TABLES[name]))}"
-                )
-        total = _budget(target, limits, "total")
-        if total is None and "ledger" in files:
-            raise InvalidArgument(
-                f"the site's file {target} names a ledger without [limits] total, its budget"
-            )
-        agreed = None
-        if "agreement" in files:
-            agreed = read_agreement(target.parent / str(files["agreement"]))
-            if told.get("agreement") is None:
-                raise InvalidArgument(
-                    f"the site's file {target} names an agreement and lacks the line"
-                    f" `agreement`: read the agreement, then sign it with\nagreement ="
-                    f' "{agreed.fingerprint}"'
-                )
-        ledger = target.parent / str(files.get("ledger", f"{target.stem}-ledger.json"))
+            raise InvalidArgument(f"{file} cannot be read: {error}") from error
         try:
-            return Site(
-                name=told.get("name", ""),
-                answers=target.parent / str(files.get("answers", f"{target.stem}-answers.json")),
-                settings=_table(target, told, "run"),
-                most_answers=limits.get("answers"),
-                one_answer=_budget(target, limits, "answer"),
-                ledger=None if total is None else Ledger(total, path=ledger),
-                least_noise=limits.get("noise"),
-                agreement=told.get("agreement"),
-                agreed=agreed,
-                key=target.parent / str(files["key"]) if "key" in files else None,
-                data=_data(target, told),
-            )
+            return _site_of(_SiteTables(file), told, target)
         except InvalidArgument as error:
-            words = str(error)
+            words = str(error).removeprefix(f"{file} ")
+            if words != str(error):
+                raise
             for argument, key in _KEYS.items():
                 words = words.replace(f"argument `{argument}`", key)
-            raise InvalidArgument(f"the site's file {target}: {words}") from error
+            raise InvalidArgument(f"{file}: {words}") from error
 
     def count_answer(
         self, agreement: str, round_number: int, most: int, part: Part | None = None
@@ -232,14 +179,15 @@ class Site:
                 agreement. Nothing is written then.
             BudgetExceeded: The ledger refuses the whole of a search. No answer is written then.
         """
-        with _locked(self.answers) as file:
-            book = _Answers.read(file.path)
+        with locked_answers(self.answers) as file:
+            book = Answers.read(file.path)
             if book.answers and book.agreement != agreement:
                 raise Refused(
                     "declined: this site has answered under another agreement. Nothing was spent"
                 )
             if round_number in book.rounds:
-                raise Refused("declined: this site has answered this round. Nothing was spent")
+                word = "round" if part is None else "question"
+                raise Refused(f"declined: this site has answered this {word}. Nothing was spent")
             if len(book.answers) >= most:
                 raise Refused(
                     "declined: this site has answered as often as it agreed to. Nothing was spent"
@@ -256,7 +204,7 @@ class Site:
             book.write(file)
             return permit
 
-    def _charge_once(self, book: _Answers, agreement: str, whole: Guarantee, file: Lock) -> Permit:
+    def _charge_once(self, book: Answers, agreement: str, whole: Guarantee, file: Lock) -> Permit:
         """Charge a whole search before its first answer.
 
         The file first holds the random name that the charge will have. Where the ledger has such a
@@ -266,35 +214,39 @@ class Site:
         if book.agreement != agreement or not book.mark:
             book.agreement, book.mark = agreement, secrets.token_hex(16)
             book.write(file)
-        if self.ledger is not None and self.ledger.holds(book.mark):
+        if self._is_paid(book):
             return Permit(whole, Receipt(book.mark, True))
         words = f"a search over sites, as {self.name}, under the agreement {agreement}"
         return charge(whole, self.ledger, run=book.mark, what=words)
 
+    def _is_paid(self, book: Answers) -> bool:
+        """Whether the ledger has the charge for the search of this file."""
+        return self.ledger is not None and bool(book.mark) and self.ledger.holds(book.mark)
+
     def share_spent(self) -> Fraction:
         """The exact sum of the shares of all answers in a search."""
-        return _Answers.read(self.answers.expanduser().resolve()).spent
+        return Answers.read(self.answers.expanduser().resolve()).spent
 
     def is_charged(self, agreement: str) -> bool:
-        """Whether a search under this agreement has an answer here, and so has been charged."""
-        book = _Answers.read(self.answers.expanduser().resolve())
-        return book.agreement == agreement and bool(book.answers)
+        """Whether a search under this agreement has been charged: it has an answer here, or the
+        site died between its charge and that answer.
+        """
+        book = Answers.read(self.answers.expanduser().resolve())
+        return book.agreement == agreement and (bool(book.answers) or self._is_paid(book))
 
-    def status(self, setup: Setup | None = None) -> str:
+    def status(self, terms: Setup | SearchTerms | None = None) -> str:
         """How often the site has answered and what that has cost, in one line for a person.
 
         Args:
-            setup: The agreed settings, for a site without an agreement of its own.
+            terms: The agreed settings, for a site without an agreement of its own.
 
         Returns:
             Public facts of the run only; no record is read.
         """
-        planned = self.agreed if isinstance(self.agreed, SearchAgreement) else setup
-        if isinstance(self.agreed, Agreement):
-            planned = self.agreed.setup
-        book = _Answers.read(self.answers.expanduser().resolve())
+        planned = terms if self.agreed is None else self.agreed.terms
+        book = Answers.read(self.answers.expanduser().resolve())
         rounds, times = book.rounds, [answer.time for answer in book.answers]
-        searches = isinstance(planned, SearchAgreement)
+        searches = isinstance(planned, SearchTerms)
         most = self.most_answers
         if most is None and planned is not None and not searches:
             most = planned.answers
@@ -319,112 +271,48 @@ class Site:
 
     def rounds_answered(self) -> tuple[int, ...]:
         """The rounds that the site has answered, in order of time."""
-        return tuple(_Answers.read(self.answers.expanduser().resolve()).rounds)
+        return tuple(Answers.read(self.answers.expanduser().resolve()).rounds)
 
 
-def _table(file: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    table = told.get(name, {})
-    if not isinstance(table, dict):
-        raise InvalidArgument(f"the site's file {file} must hold {name!r} as a table, [{name}]")
-    return table
+class _SiteTables(Tables):
+    """Turns the tables of a site's file into settings."""
+
+    def budget(self, limits: Mapping[str, Any], name: str) -> Budget | None:
+        given = limits.get(name)
+        if given is None:
+            return None
+        if not isinstance(given, dict) or set(given) != {"epsilon", "delta"}:
+            self.wrong(f"must give [limits] {name} as {{ epsilon = ..., delta = ... }}")
+        return Budget(given["epsilon"], given["delta"])
 
 
-def _data(file: Path, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The table [data], its `file` and `groups` relative to the site's own file."""
-    data = _table(file, told, "data")
-    paths = {k: str(file.parent / str(data[k])) for k in ("file", "groups") if k in data}
-    return data | paths
-
-
-def _budget(file: Path, limits: Mapping[str, Any], name: str) -> Budget | None:
-    given = limits.get(name)
-    if given is None:
-        return None
-    if not isinstance(given, dict) or set(given) != {"epsilon", "delta"}:
-        raise InvalidArgument(
-            f"the site's file {file} must give [limits] {name} as {{ epsilon = ..., delta = ... }}"
-        )
-    return Budget(given["epsilon"], given["delta"])
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One answer; `share` is what it took of a search, None in a run of rounds."""
-
-    round: int
-    time: str
-    share: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        share = {} if self.share is None else {"share": self.share}
-        return {"round": self.round, "time": self.time} | share
-
-    @staticmethod
-    def from_dict(told: Mapping[str, Any]) -> _Answer:
-        share = told.get("share")
-        if share is not None:
-            real("share", share, above=0.0, at_most=1.0)
-        return _Answer(integer("round", told["round"], at_least=0), str(told["time"]), share)
-
-
-@dataclass
-class _Answers:
-    """What a site's file says. A file that is not there is empty; one without an answer belongs to
-    nobody yet.
-    """
-
-    agreement: str = ""
-    answers: list[_Answer] = field(default_factory=list[_Answer])
-    mark: str = ""  # the random name of the charge of a search; this file's alone
-
-    @property
-    def rounds(self) -> list[int]:
-        return [answer.round for answer in self.answers]
-
-    @property
-    def spent(self) -> Fraction:
-        return sum((Fraction(answer.share or 0.0) for answer in self.answers), Fraction(0))
-
-    def check_share(self, share: float) -> None:
-        if not affordable(self.spent, share):
-            raise Refused("declined: the budget of this search is spent. Nothing was spent")
-
-    def enter(self, number: int, share: float | None) -> None:
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self.answers.append(_Answer(number, now, share))
-
-    def write(self, file: Lock) -> None:
-        text: dict[str, Any] = {"format": _FORMAT, "version": 1, "agreement": self.agreement}
-        if self.mark:
-            text["mark"] = self.mark
-        text["answers"] = [answer.to_dict() for answer in self.answers]
-        file.write_text(json.dumps(text, indent=1) + "\n")
-
-    @staticmethod
-    def read(target: Path) -> _Answers:
-        if not target.exists():
-            return _Answers()
-        try:
-            told = json.loads(target.read_text(encoding="utf-8"))
-            if told["format"] != _FORMAT or told["version"] != 1:
-                raise KeyError("format")
-            answers = [_Answer.from_dict(answer) for answer in told["answers"]]
-            return _Answers(str(told["agreement"]), answers, str(told.get("mark", "")))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RiemdpError(
-                f"{target} does not hold a site's answers; it is not overwritten, because what it"
-                " counted would be lost"
-            ) from error
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[Lock]:
-    """The file itself, behind whatever links, under a lock that its holder's end releases."""
-    target = path.expanduser().resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with locked(target) as file:
-        if target.exists() and target.stat().st_nlink > 1:
-            raise RiemdpError(
-                f"{target} has several hard links; counts behind them would go apart. Keep one"
+def _site_of(tables: _SiteTables, told: Mapping[str, Any], target: Path) -> Site:
+    """The site of a file; paths in it are relative to its folder."""
+    limits, files, data = (tables.table(told, name) for name in ("limits", "files", "data"))
+    for name, table in (("", told), ("limits", limits), ("files", files)):
+        tables.known(_TABLES, name, table)
+    total = tables.budget(limits, "total")
+    if total is None and "ledger" in files:
+        tables.wrong("names a ledger without [limits] total, its budget")
+    agreed, folder = None, target.parent
+    if "agreement" in files:
+        agreed = Agreement.read(folder / str(files["agreement"]))
+        if told.get("agreement") is None:
+            tables.wrong(
+                "names an agreement and lacks the line `agreement`: read the agreement, then sign"
+                f' it with\nagreement = "{agreed.fingerprint}"'
             )
-        yield file
+    ledger = folder / str(files.get("ledger", f"{target.stem}-ledger.json"))
+    return Site(
+        name=told.get("name", ""),
+        answers=folder / str(files.get("answers", f"{target.stem}-answers.json")),
+        settings=tables.table(told, "run"),
+        most_answers=limits.get("answers"),
+        one_answer=tables.budget(limits, "answer"),
+        ledger=None if total is None else Ledger(total, path=ledger),
+        least_noise=limits.get("noise"),
+        agreement=told.get("agreement"),
+        agreed=agreed,
+        key=folder / str(files["key"]) if "key" in files else None,
+        data=data | {k: str(folder / str(data[k])) for k in ("file", "groups") if k in data},
+    )

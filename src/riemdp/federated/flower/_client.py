@@ -18,34 +18,17 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 from ..._errors import BudgetExceeded, InvalidArgument
-from ...domains._door import admit_in_parts
 from ...domains._label_file import read_labels
 from ...mechanisms._search_sites import Ask
-from ...optimizers._minimize import check_data
 from ...privacy import Ledger
-from .._agent import (
-    admit_own,
-    answer,
-    answer_sum,
-    check_agreement,
-    check_cost,
-    keys_of,
-    next_key,
-)
-from .._agreement import Agreement
+from .._answers import Refused
+from .._door import admit, answer, next_key, protocol_of
 from .._drive import log
-from .._search_agreement import SearchAgreement
-from .._search_site import (
-    agreed_search,
-    answer_question,
-    check_search,
-    next_search_key,
-    own_size,
-)
+from .._search_terms import SearchTerms
 from .._setup import Setup
-from .._site import Refused, Site
+from .._site import Site
 from ._engine import shown
-from ._messages import fact, hello, pack, pack_words, unpack
+from ._messages import ASKED, fact, hello, pack, pack_words, unpack
 
 NodeConfig = Mapping[str, Any]
 LoadRecords = Callable[[NodeConfig], Any]
@@ -111,65 +94,73 @@ def client_app(
             here = dataclasses.replace(here, ledger=ledger(node))
         return here, {**node, **here.data}
 
-    def labelled(own: dict[str, Any], rows: int) -> Any:
-        return labels_of_file(own, rows) if load_groups is None else load_groups(own)
-
-    def enter(
-        here: Site, own: dict[str, Any], context: Context
-    ) -> tuple[Setup, Any, Any, int, float | None]:
-        """The settings of a site, its records with their labels, how many, and its noise."""
-        setup = _setup_of(here, make_setup, context.run_config)
-        records, rows = check_data(setup.prirfed.problem, load(own))
-        labels = labelled(own, rows)
-        _, n = admit_own(setup, records, labels)
-        return setup, records, labels, n, _sigma(setup, n, context)
-
-    def searched(here: Site, own: dict[str, Any], context: Context) -> tuple[Any, Any]:
-        """The records of a site of a search, and their labels."""
-        agreed = agreed_search(here)
-        _check_run(agreed, context.run_config)
-        records = load(own)
-        _, rows = admit_in_parts(agreed.terms.manifold, "X", records)
-        return records, labelled(own, rows)
+    def enter(here: Site, own: dict[str, Any], context: Context) -> _Entered:
+        """The settings of a site, its records with their labels, and its noise."""
+        terms = _terms_of(here, make_setup, context.run_config)
+        protocol, records = protocol_of(terms), load(own)
+        rows = protocol.rows(records)
+        labels = labels_of_file(own, rows) if load_groups is None else load_groups(own)
+        sigma = _sigma(terms, protocol.size(here.name, records, labels), context)
+        return _Entered(terms, records, labels, sigma)
 
     @app.query("hello")
     def greet(message: Message, context: Context) -> Message:
         with _discreet():
             here, own = begin(context)
         with _discreet(here.name):  # a node that is not enrolled is a number to the server
-            if isinstance(here.agreed, SearchAgreement):
-                greeting = _greeting(here, *searched(here, own, context), message)
-                return Message(greeting, reply_to=message)
-            setup, _, _, n, sigma = enter(here, own, context)
-            check_agreement(here, setup, fact(message.content, "agreement"))
-            check_cost(here, setup, n, sigma)
-            key = "" if setup.shared is None else keys_of(here, setup).fresh.hex()
-            return Message(hello(here.name, n, sigma, key), reply_to=message)
+            found = enter(here, own, context)
+            terms, agreement = found.terms, fact(message.content, "agreement")
+            known: dict[str, Any] = {"groups": found.labels, "sigma": found.sigma}
+            n = admit(here, terms, found.records, agreement=agreement, **known)
+            noise = found.sigma if isinstance(terms, Setup) else terms.added_noise(n)
+            return Message(hello(here.name, n, noise, next_key(here, terms)), reply_to=message)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _discreet():
             here, own = begin(context)
-            round_number = fact(message.content, "round")
-            seed = None if rng is None else _seed(rng, here.name, round_number)
-            if isinstance(here.agreed, SearchAgreement):
-                reply = _answer(here, *searched(here, own, context), message, seed)
-                return Message(reply, reply_to=message)
-            setup, records, labels, n, sigma = enter(here, own, context)
-            asked = (here, setup, records, unpack(message.content, setup.initial), round_number)
-            told: dict[str, Any] = {"groups": labels}
-            told["agreement"] = fact(message.content, "agreement")
-            if setup.shared is None:
-                done = answer(*asked, sigma=sigma, rng=seed, **told)
-                reply = pack(done.value, records=n)
+            found, sent = enter(here, own, context), message.content
+            terms, number = found.terms, fact(sent, "round")
+            done = answer(
+                here,
+                terms,
+                found.records,
+                _question(sent, terms),
+                number,
+                _members(message),
+                agreement=fact(sent, "agreement"),
+                groups=found.labels,
+                sigma=found.sigma,
+                rng=None if rng is None else _seed(rng, here.name, number),
+            )
+            if isinstance(terms, Setup) and not terms.shares_noise:
+                reply = pack(done.value, records=done.records)
             else:
-                words = answer_sum(*asked, _members(message), rng=seed, **told)
-                reply = pack_words(words, records=n, key=next_key(here, setup))
+                reply = pack_words(done.value, records=done.records, key=next_key(here, terms))
             with shown():
-                log.info("%s", here.status(setup))
+                log.info("%s", here.status(terms))
             return Message(reply, reply_to=message)
 
     return app
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Entered:
+    """A site with its records, for one message."""
+
+    terms: Setup | SearchTerms
+    records: Any
+    labels: Any
+    sigma: float | None
+
+
+def _question(sent: Any, terms: Setup | SearchTerms) -> Any:
+    """What a server asks: a point and, in a search, numbers; nothing of it has been checked."""
+    point = unpack(sent, terms.place)
+    if isinstance(terms, Setup):
+        return point
+    numbers = {name: fact(sent, name) for name in ASKED}
+    return Ask(center=point, **numbers)
 
 
 def _members(message: Message) -> object:
@@ -180,55 +171,21 @@ def _members(message: Message) -> object:
     return dict(zip(names, keys, strict=True)) if len(set(names)) == len(names) else None
 
 
-def _setup_of(
+def _terms_of(
     site: Site, make_setup: Callable[[Mapping[str, Any]], Setup] | None, run: Mapping[str, Any]
-) -> Setup:
+) -> Setup | SearchTerms:
     """The settings that the site has agreed to."""
-    if isinstance(site.agreed, Agreement):
-        _check_run(site.agreed, run)
-        return site.agreed.setup
+    if site.agreed is not None:
+        other = site.agreed.differences(run)
+        if other:
+            raise Refused(
+                f"declined: the run was started with another {', '.join(other)} than this site has"
+                " agreed to. Nothing was spent"
+            )
+        return site.agreed.terms
     if make_setup is None:
         raise Refused("declined: the file of this site names no agreement. Nothing was spent")
     return make_setup(dict(site.settings))
-
-
-def _check_run(agreed: Agreement | SearchAgreement, run: Mapping[str, Any]) -> None:
-    other = agreed.differences(run)
-    if other:
-        raise Refused(
-            f"declined: the run was started with another {', '.join(other)} than this site has"
-            " agreed to. Nothing was spent"
-        )
-
-
-def _greeting(here: Site, records: Any, labels: Any, message: Message) -> Any:
-    """A site's answer to HELLO of a search; its noise is that of the whole budget."""
-    agreed = agreed_search(here)
-    n = own_size(agreed, records, labels)
-    check_search(here, agreed, n, fact(message.content, "agreement"))
-    multiplier = agreed.terms.noise_of_sites.each.multiplier
-    return hello(here.name, n, multiplier, next_search_key(here, agreed))
-
-
-def _answer(here: Site, records: Any, labels: Any, message: Message, seed: int | None) -> Any:
-    """A site's answer to a question of a search."""
-    agreed, sent = agreed_search(here), message.content
-    asked = {name: fact(sent, name) for name in ("kind", "share", "limit", "unit", "factor")}
-    ask = Ask(center=unpack(sent, agreed.terms.domain.center), **asked)
-    reply = answer_question(
-        here,
-        records,
-        ask,
-        fact(sent, "round"),
-        _members(message),
-        agreement=fact(sent, "agreement"),
-        groups=labels,
-        rng=seed,
-    )
-    with shown():
-        log.info("%s", here.status())
-    n = agreed.terms.sizes[here.name]
-    return pack_words(reply, records=n, key=next_search_key(here, agreed))
 
 
 def load_file(node: NodeConfig) -> np.ndarray:
@@ -292,7 +249,7 @@ def site_of(
         )
     own = str(node.get("name", node.get("partition-id", "")))
     home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser()
-    agreement = make_setup(dict(node)).agreement
+    agreement = make_setup(dict(node)).fingerprint
     file = re.sub(r"\W+", "-", own)[:40] + "-" + hashlib.sha256(own.encode()).hexdigest()[:8]
     return Site(
         name=own or f"node-{node_id}",
@@ -301,17 +258,17 @@ def site_of(
     )
 
 
-def _sigma(setup: Setup, n: int, context: Context) -> float | None:
-    """This site's noise, kept in the engine's state at the site: a fresh process may handle every
-    message, and a calibration takes seconds.
+def _sigma(terms: Setup | SearchTerms, n: int, context: Context) -> float | None:
+    """This site's noise in rounds, kept in the engine's state at the site: a fresh process may
+    handle every message, and a calibration takes seconds.
     """
-    if setup.budget is None:
+    if not isinstance(terms, Setup) or terms.budget is None:
         return None
-    key = f"{setup.agreement}/{n}"
+    key = f"{terms.fingerprint}/{n}"
     known = context.state.get("riemdp")
     if isinstance(known, ConfigRecord) and known.get("key") == key:
         return float(known["sigma"])  # type: ignore[arg-type]
-    sigma = setup.sigma(n)
+    sigma = terms.sigma(n)
     assert sigma is not None
     context.state["riemdp"] = ConfigRecord({"key": key, "sigma": sigma})
     return sigma

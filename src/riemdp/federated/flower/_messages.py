@@ -16,6 +16,7 @@ from ...manifolds._base import Point
 
 HELLO = "query.hello"
 TRAIN = "train"
+ASKED = ("kind", "share", "limit", "unit", "factor")  # the numbers of a question of a search
 
 
 def pack(point: Point, **facts: int | float | str | list[str]) -> RecordDict:

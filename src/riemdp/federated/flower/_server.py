@@ -4,12 +4,11 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
@@ -19,14 +18,14 @@ from ...manifolds._base import Point
 from ...mechanisms import Release
 from ...mechanisms._search_sites import Ask
 from ...randomness import noise_source
+from .._agreement import Agreement
 from .._coordinator import Coordinator
-from .._drive import Timing, drive, log
-from .._search_agreement import SearchAgreement, read_agreement
-from .._search_drive import Transcript, drive_search, write_release
+from .._drive import Timing, Transcript, drive, drive_search, log
+from .._result import write_release, write_result
+from .._search_terms import SearchTerms
 from .._setup import Setup
-from .._told import write_result
 from ._engine import shown
-from ._messages import HELLO, TRAIN, fact, pack, question, unpack, unpack_words
+from ._messages import ASKED, HELLO, TRAIN, fact, pack, question, unpack, unpack_words
 
 _HELLO_EVERY = 2.0  # seconds between two questions to a node that has not said who it is
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
@@ -44,7 +43,7 @@ def _reason(reply: Message) -> str:
 
 
 class GridTransport:
-    """`Transport` over a Flower Grid.
+    """`Transport` over a Flower Grid, of points or of words: noisy numbers and masked words.
 
     The engine's own `send_and_receive` sleeps three seconds between looks and waits for every
     reply; this one looks as often as it is told, and leaves it to the caller when to stop. Replies
@@ -55,9 +54,11 @@ class GridTransport:
     server knows). An agent that says it will add less is not enrolled: the guarantee that the
     server states would not be true of it. Where `sites` names those of the agreement, nobody else
     is enrolled.
-    """
 
-    shared: ClassVar[bool] = False
+    Where answers are `masked`, a message has the public keys of all that were asked. An agent has
+    a key for each answer: the first comes with its answer to HELLO, the next with the words. One
+    whose words did not come is asked again by HELLO, and takes part when it has said its key.
+    """
 
     def __init__(
         self,
@@ -68,13 +69,15 @@ class GridTransport:
         planned: Callable[[int], float | None] | None = None,
         agreement: str = "",
         sites: tuple[str, ...] | None = None,
+        words: bool = False,
+        masked: bool = False,
         make_message: Callable[..., Any] = _message,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
         self._make, self._clock = make_message, clock
         self._facts = {"agreement": agreement} if agreement else {}
-        self._sites = sites
+        self._sites, self._words, self._masked = sites, words, masked
         self._keys: dict[str, str] = {}
         self._names: dict[int, str] = {}
         self._stale: set[int] = set()  # nodes of `_names` that must say their key again
@@ -85,6 +88,9 @@ class GridTransport:
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
+        if self._masked:
+            self._ask_again(self._pending.values())
+            self._pending = {}  # no round is open
         nodes = set(self._grid.get_node_ids())
         now = self._clock()
         # A slow agent's answer still counts: a question is forgotten only with its node, or when
@@ -129,7 +135,7 @@ class GridTransport:
                     self._say(node, f"says it is {str(name)[:80]!r}, which is not expected here")
                 elif self._adds_enough(name, records, fact(reply.content, "sigma")):
                     key = fact(reply.content, "key")
-                    if self.shared and not isinstance(key, str):
+                    if self._masked and not isinstance(key, str):
                         continue
                     self._names[node] = name
                     self._records[name] = records
@@ -164,17 +170,17 @@ class GridTransport:
         )
         return False
 
-    def send(
-        self, names: tuple[str, ...], point: Point, round_number: int, **asked: float | str
-    ) -> None:
+    def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
-        members: dict[str, Any] = {}
-        if self.shared:
-            members = {"members": list(names), "keys": [self._keys[name] for name in names]}
-        content = pack(point, round=round_number, **self._facts, **members, **asked)
+        facts: dict[str, Any] = {"round": number, **self._facts}
+        if self._masked:
+            facts |= {"members": list(names), "keys": [self._keys[name] for name in names]}
+        if isinstance(question, Ask):
+            facts |= {name: getattr(question, name) for name in ASKED}
+            question = question.center
+        content = pack(question, **facts)
         messages = [
-            self._make(content, node_of[name], TRAIN, str(round_number), self._ttl)
-            for name in names
+            self._make(content, node_of[name], TRAIN, str(number), self._ttl) for name in names
         ]
         self._pending = {}
         for name, message_id in zip(names, self._grid.push_messages(messages), strict=False):
@@ -189,80 +195,23 @@ class GridTransport:
             name = self._pending.pop(reply.metadata.reply_to_message_id, None)
             if name is None:
                 continue
+            value, records = None, None
             if reply.has_error():
-                log.warning("agent %r sent no point: %s", name[:80], _reason(reply))
-                found.append((name, None, None))
+                log.warning("agent %r sent no answer: %s", name[:80], _reason(reply))
             else:
-                sent = reply.content
-                found.append((name, self._value(sent), fact(sent, "records")))
-                self._answered(name, sent)
+                sent, records = reply.content, fact(reply.content, "records")
+                value = unpack_words(sent) if self._words else unpack(sent, self._like)
+            found.append((name, value, records))
+            if self._masked:
+                key = None if reply.has_error() or value is None else fact(reply.content, "key")
+                self._keys[name] = key if isinstance(key, str) else ""
+                if not self._keys[name]:
+                    self._ask_again([name])
         return found
-
-    def _value(self, content: Any) -> Any:
-        """What an answer holds; None for something else."""
-        return unpack(content, self._like)
-
-    def _answered(self, name: str, content: Any) -> None:
-        """What else is read of an answer: nothing, where each adds its own noise."""
-
-
-class SumTransport(GridTransport):
-    """The transport where noise is shared: a round's message has the public keys of all that were
-    invited, and a reply is a vector of masked words. An agent has a key for each answer: the first
-    comes with its answer to HELLO, the next with the words. One whose words did not come is asked
-    again by HELLO, and takes part when it has said its key.
-    """
-
-    shared = True
-
-    def agents(self) -> dict[str, int]:
-        self._ask_again(self._pending.values())
-        self._pending = {}  # no round is open
-        return super().agents()
-
-    def replies(self) -> list[tuple[str, Any, float | None]]:
-        pending = dict(self._pending)
-        found = super().replies()
-        came = {name for name, value, _ in found if value is not None}
-        self._ask_again({pending[m] for m in pending if m not in self._pending} - came)
-        return found
-
-    def _value(self, content: Any) -> Any:
-        return unpack_words(content)
 
     def _ask_again(self, names: Iterable[str]) -> None:
         gone = set(names)
         self._stale |= {node for node, name in self._names.items() if name in gone}
-
-    def _answered(self, name: str, content: Any) -> None:
-        key = fact(content, "key")
-        if isinstance(key, str) and key:
-            self._keys[name] = key
-        else:
-            self._ask_again([name])
-
-
-class QuestionGrid(GridTransport):
-    """The transport of a search: a message has a question, a reply is a vector of noisy numbers."""
-
-    def send_question(self, names: tuple[str, ...], ask: Ask, number: int) -> None:
-        asked = {"share": ask.share, "limit": ask.limit, "unit": ask.unit, "factor": ask.factor}
-        self.send(names, ask.center, number, kind=ask.kind, **asked)
-
-    def keys(self) -> dict[str, bytes]:
-        """The fresh public keys of the sites; nothing for one that sent no key."""
-        found: dict[str, bytes] = {}
-        for name, key in self._keys.items():
-            with contextlib.suppress(ValueError):
-                found[name] = bytes.fromhex(key)
-        return {name: found.get(name, b"") for name in self._keys}
-
-    def _value(self, content: Any) -> Any:
-        return unpack_words(content)
-
-
-class SumQuestionGrid(QuestionGrid, SumTransport):
-    """The transport of a search where noise is shared: a reply is a vector of masked words."""
 
 
 def server_app(
@@ -272,7 +221,7 @@ def server_app(
     rng: int | None = None,
     on_done: Callable[[Coordinator], None] | None = None,
 ) -> ServerApp:
-    """A Flower ServerApp that runs PriRFed, or the search of a `SearchAgreement`.
+    """A Flower ServerApp that runs PriRFed, or the search of an agreement.
 
     It reads from the run configuration, all optional: `result-path` (an .npz with the point, and
     beside it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
@@ -297,87 +246,80 @@ def server_app(
     def main(grid: Grid, context: Context) -> None:
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
-        setup = (make_setup or _agreed)(context.run_config)
-        if isinstance(setup, SearchAgreement):
-            search(setup, grid, context.run_config, chosen, ttl)
-            return
-        kind = GridTransport if setup.shared is None else SumTransport
-        transport = kind(
-            grid,
-            setup.initial,
-            ttl=ttl,
-            planned=setup.sigma,
-            agreement=setup.agreement,
-            sites=setup.sites,
+        terms = (make_setup or _agreed)(context.run_config)
+        transport = transport_of(grid, terms, ttl=ttl)
+        state, result = (
+            str(context.run_config.get(key) or "") or None for key in ("state-path", "result-path")
         )
-        state = context.run_config.get("state-path") or None
-        source = noise_source(rng)
         with shown():
-            log.info("the agreement of this run is %s", setup.agreement)
-            server = drive(
-                setup, transport, source, timing=chosen, state=None if state is None else str(state)
-            )
+            log.info("the agreement of this run is %s", terms.fingerprint)
+            if isinstance(terms, SearchTerms):
+                search(terms, transport, chosen, state, result)
+                return
+            source = noise_source(rng)
+            server = drive(terms, transport, source, timing=chosen, state=state)
             log.info("%s", _ended(server))
-        result = context.run_config.get("result-path")
-        if result:
-            write_result(
-                str(result), server, reproducible=source.reproducible, agreement=setup.agreement
-            )
+        if result is not None:
+            write_result(result, server, reproducible=source.reproducible)
         if on_done is not None:
             on_done(server)
 
     return app
 
 
-def search(
-    agreed: SearchAgreement, grid: Grid, config: Mapping[str, Any], timing: Timing, ttl: float
-) -> Release:
-    """The search of an agreement, over a grid; `config` is the run configuration."""
-    noise = agreed.terms.noise_of_sites
-    kind = QuestionGrid if agreed.terms.noise == "local" else SumQuestionGrid
-    transport = kind(
+def transport_of(grid: Grid, terms: Setup | SearchTerms, *, ttl: float) -> GridTransport:
+    """What carries the messages of a run by these settings."""
+    return GridTransport(
         grid,
-        agreed.terms.domain.center,
+        terms.place,
         ttl=ttl,
-        planned=lambda _: noise.each.multiplier,
-        agreement=agreed.fingerprint,
-        sites=tuple(party.name for party in agreed.sites),
+        planned=terms.added_noise,
+        agreement=terms.fingerprint,
+        sites=terms.names,
+        words=terms.shares_noise or isinstance(terms, SearchTerms),
+        masked=terms.shares_noise,
     )
-    state, result = (config.get(key) or None for key in ("state-path", "result-path"))
-    transcript = Transcript(agreed.terms, None if state is None else str(state))
-    with shown():
-        log.info("the agreement of this search is %s", agreed.fingerprint)
-        release = drive_search(agreed, transport, timing=timing, transcript=transcript)
-        questions, delta = release.details["sums"], agreed.terms.budget.delta
-        spent, unit = release.guarantee.epsilon(delta), release.guarantee.unit
-        log.info(
-            "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
-            " delta %g",
-            questions,
-            unit,
-            spent,
-            delta,
-        )
+
+
+def search(
+    terms: SearchTerms,
+    transport: GridTransport,
+    timing: Timing,
+    state: str | None = None,
+    result: str | None = None,
+) -> Release:
+    """A search over a transport; its state and result are kept in these files."""
+    transcript = Transcript(terms, state)
+    release = drive_search(terms, transport, timing=timing, transcript=transcript)
+    delta = terms.budget.delta
+    log.info(
+        "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
+        " delta %g",
+        release.details["sums"],
+        release.guarantee.unit,
+        release.guarantee.epsilon(delta),
+        delta,
+    )
     if result is not None:
-        write_release(str(result), release, agreed, transcript)
+        write_release(result, release, terms, transcript)
     return release
 
 
-def _agreed(config: Mapping[str, Any]) -> Setup | SearchAgreement:
+def _agreed(config: Mapping[str, Any]) -> Setup | SearchTerms:
     """The settings of the agreement that a run configuration names."""
     file = config.get("agreement")
     if not file:
         raise InvalidArgument(
             "the run names no agreement: add --run-config 'agreement=\"/path/to/agreement.toml\"'"
         )
-    agreed = read_agreement(str(file))
+    agreed = Agreement.read(str(file))
     other = agreed.differences(config)
     if other:
         raise InvalidArgument(
             f"the run was started with another {', '.join(other)} than {file} says, and every site"
             " would decline: leave it out of --run-config"
         )
-    return agreed if isinstance(agreed, SearchAgreement) else agreed.setup
+    return agreed.terms
 
 
 def _ended(server: Coordinator) -> str:

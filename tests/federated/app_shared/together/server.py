@@ -17,8 +17,7 @@ import numpy as np
 from flwr.app import Message
 from flwr.serverapp import ServerApp
 
-from riemdp.federated import SearchAgreement, flower
-from riemdp.federated._search_agreement import read_agreement
+from riemdp.federated import Agreement, Setup, flower
 from riemdp.federated.flower._messages import fact, pack, question
 
 PATIENCE = 300.0
@@ -72,7 +71,7 @@ class Liar:
             "members": names,
             "keys": [self.keys.get(name, "ab" * 32) for name in names],
         }
-        if isinstance(self.agreed, SearchAgreement):
+        if not isinstance(self.agreed.terms, Setup):
             facts |= {"kind": "within", "share": 0.5, "limit": 0.5, "unit": 1.0, "factor": 0}
         facts |= {k: v(self.names.get(node)) if callable(v) else v for k, v in changed.items()}
         point = facts.pop("point", np.eye(2))
@@ -148,12 +147,12 @@ def main(grid, context):
     if not config["lies"]:
         honest(grid, context)
         return
-    liar = Liar(grid, read_agreement(str(config["agreement"])))
+    liar = Liar(grid, Agreement.read(str(config["agreement"])))
     if config["lies"] == "one":
         liar.ask(("a question", 0, {}))
     else:
         liar.hello()
-        search = isinstance(liar.agreed, SearchAgreement)
+        search = not isinstance(liar.agreed.terms, Setup)
         wrong = lies_of_search(liar.keys) if search else lies(liar.keys)
         for i in range(0, len(wrong), 3):
             liar.ask(*wrong[i : i + 3])

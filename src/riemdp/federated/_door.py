@@ -1,0 +1,269 @@
+"""The one door of a site: what a server sends passes `answer`, and nothing else is used of it.
+
+To check that a site keeps its promise whatever the server sends, read `answer` from top to bottom,
+`Site.count_answer`, and the protocol that was agreed: it says what an answer costs, and draws it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._errors import BudgetExceeded, InvalidArgument
+from ..optimizers._account import Account, check_affordable
+from ..privacy import Guarantee
+from ..randomness import NoiseSource, noise_source
+from ._answers import Refused
+from ._protocol import OF_PEOPLE, Cost, Protocol
+from ._rounds import LocalRounds, SharedRounds
+from ._search import Search
+from ._search_terms import SearchTerms
+from ._secure_sum import Keys, Question, Roster, forget, masked
+from ._setup import Setup
+from ._site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a site sends, and what is known of it.
+
+    Attributes:
+        value: A private point, noisy numbers or, where noise is shared, masked words.
+        guarantee: Of this answer by itself. All answers to a search have that of its terms.
+        sigma: The standard deviation of its noise; None: it has none, and protects nobody.
+        records: The public number of the site's records, or people.
+    """
+
+    value: Any
+    guarantee: Guarantee
+    sigma: float | None
+    records: int
+
+
+def answer(
+    site: Site,
+    terms: Setup | SearchTerms,
+    records: Any,
+    question: object,
+    number: object,
+    members: object = None,
+    *,
+    agreement: object = None,
+    groups: object = None,
+    sigma: float | None = None,
+    rng: int | NoiseSource | None = None,
+) -> Answer:
+    """A site's answer to one message of a server, or `Refused` with nothing spent.
+
+    Args:
+        site: The site's own limits, and its key where noise is shared.
+        terms: The agreed settings: those of `site.agreed`, or a `Setup` made from `site.settings`.
+        records: The site's records, along the first axis.
+        question: What the server sent: in a round of PriRFed, a point. Nothing of it has been
+            checked.
+        number: The number of the round, or question, that the server named.
+        members: Where noise is shared, the sites of this sum by name with their fresh public keys
+            as hexadecimal digits, as the server sent them.
+        agreement: The fingerprint that the server sent. A site with an agreement demands it.
+        groups: Where people are protected, and only there: one label of a person for each record,
+            from the site's own data. Labels do not leave the site.
+        sigma: `terms.sigma(n)` for the site's n records, or people, where that is known already.
+        rng: None draws from this machine's operating system; a seed is not private.
+
+    Returns:
+        The answer, with its guarantee.
+
+    Guarantee:
+        In rounds, `Answer.guarantee` for each answer by itself, at most `min(site.most_answers,
+        terms.answers)` answers, and at most `site.ledger` for all of them. In a search,
+        `terms.guarantee` for all answers together, charged once and before the first. Replace-one,
+        whatever a server sends; neighbours differ in one record or, where `terms.unit` says so, in
+        everything that one person has at this site. An answer is in the site's file, and charged,
+        before its noise is drawn: a site that is killed at any point and started again answers no
+        number of the file again. The fresh key under which an answer was masked is deleted before
+        it is returned: nobody, the site included, can make its masks again.
+
+    Raises:
+        Refused: Saying which of the site's limits forbids the answer.
+
+    Source:
+        Proof: docs/proofs/federated.md, docs/proofs/secure-sums.md.
+    """
+    protocol = protocol_of(terms)
+    check_agreement(site, terms, agreement)
+    counted = _number(site, terms, number)
+    asked = protocol.asked(question)
+    n = protocol.size(site.name, records, groups)
+    keys = roster = None
+    if terms.shares_noise:
+        keys = keys_of(site, terms)
+        roster = _roster(keys, terms, members, protocol.least)
+    cost = protocol.cost(asked.question, n, sigma)
+    check_cost(site, cost)
+    source = noise_source(rng)
+    own = protocol.own(records, groups, source)
+    with declining():
+        permit = site.count_answer(terms.fingerprint, counted, most_answers(site, terms), cost.part)
+    account = Account(permit=permit) if permit is not None else Account(site.ledger)
+    reply = protocol.reply(asked.question, own, cost, account, source)
+    if keys is not None and roster is not None:
+        what = Question(terms.fingerprint, counted, roster, asked.context)
+        reply = masked(reply, keys, what)
+        forget(_run_file(site))
+    return Answer(reply, cost.guarantee, cost.sigma, n)
+
+
+def admit(
+    site: Site,
+    terms: Setup | SearchTerms,
+    records: Any,
+    *,
+    agreement: object = None,
+    groups: object = None,
+    sigma: float | None = None,
+) -> int:
+    """The public number of a site's records, or people, where the run could be answered at all.
+    From public numbers only; nothing is spent.
+
+    Args:
+        site: As in `answer`, and so are the others.
+
+    Raises:
+        Refused: Saying which of the site's limits forbids it.
+    """
+    protocol = protocol_of(terms)
+    check_agreement(site, terms, agreement)
+    n = protocol.size(site.name, records, groups)
+    cost = protocol.cost(None, n, sigma)
+    check_cost(site, cost)
+    if cost.part is not None and not site.is_charged(terms.fingerprint):
+        with declining():
+            check_affordable(cost.part.whole, site.ledger)
+    return n
+
+
+def protocol_of(terms: Setup | SearchTerms) -> Protocol:
+    """What a site does by these settings."""
+    if isinstance(terms, SearchTerms):
+        return Search(terms)
+    return SharedRounds(terms) if terms.shares_noise else LocalRounds(terms)
+
+
+def check_agreement(site: Site, terms: Setup | SearchTerms, agreement: object) -> None:
+    """Refuse where the settings are not those that the site, or the server, speaks of; or where
+    they protect records, and the site's own file names labels of people. A search is signed.
+    """
+    if isinstance(terms, SearchTerms) and site.agreed is None:
+        raise Refused("declined: this site has agreed to no search. Nothing was spent")
+    if site.agreement is not None and site.agreement != terms.fingerprint:
+        raise Refused(
+            "declined: this site's settings are not those that it agreed to. Nothing was spent"
+        )
+    if site.agreed is not None and agreement is None:
+        raise Refused("declined: the server names no agreement. Nothing was spent")
+    if agreement is not None and agreement != terms.fingerprint:
+        raise Refused("declined: the server's settings are not this site's. Nothing was spent")
+    if "groups" in site.data and not terms.of_people:
+        raise Refused(OF_PEOPLE)
+
+
+def _number(site: Site, terms: Setup | SearchTerms, number: object) -> int:
+    """A number of the agreed run that the site has not answered yet. Not one after the other: a
+    site that was away, or a message that was lost, leaves a gap.
+    """
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | np.integer)
+        or not 0 <= number < terms.numbers
+    ):
+        raise Refused(f"declined: the agreed run has no such {terms.numbered}. Nothing was spent")
+    if int(number) in site.rounds_answered():  # `count_answer` looks again, under its lock
+        raise Refused(f"declined: this site has answered this {terms.numbered}. Nothing was spent")
+    return int(number)
+
+
+def _roster(keys: Keys, terms: Setup | SearchTerms, members: object, least: int) -> Roster:
+    """The sites of this sum with their fresh public keys, which a server sent."""
+    if not isinstance(members, Mapping):
+        raise Refused("declined: the server sent no list of members. Nothing was spent")
+    try:
+        fresh = {str(name): bytes.fromhex(key) for name, key in members.items()}
+    except (TypeError, ValueError) as error:
+        raise Refused(
+            "declined: the server's list of members holds a key that is none. Nothing was spent"
+        ) from error
+    try:
+        roster = Roster.of(keys, terms.public_keys, fresh, least=least)
+        keys.meet(roster)
+    except InvalidArgument as error:
+        words = str(error).replace("argument `roster`", "the server's list of members")
+        raise Refused(f"declined: {words}. Nothing was spent") from error
+    return roster
+
+
+def check_cost(site: Site, cost: Cost) -> None:
+    """Refuse an answer whose cost is above the site's limits. From public numbers only."""
+    if cost.sigma is None:
+        if not site.without_noise:
+            raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
+        return
+    if site.least_noise is not None and cost.multiplier < site.least_noise * (1.0 - 1e-9):
+        raise Refused(
+            "declined: there would be less noise than this site allows. Nothing was spent"
+        )
+    if site.one_answer is not None and not cost.guarantee.within(site.one_answer):
+        raise Refused(
+            "declined: one answer would cost more than this site allows. Nothing was spent"
+        )
+    if cost.part is None:  # a search is charged as a whole, when its first answer is counted
+        with declining():
+            check_affordable(cost.guarantee, site.ledger)
+
+
+@contextlib.contextmanager
+def declining() -> Iterator[None]:
+    """Says in a word for the server why a site's ledger does not take a charge."""
+    try:
+        yield
+    except BudgetExceeded as error:
+        raise Refused(
+            "declined: this site's own ledger has not enough budget left. Nothing was spent"
+        ) from error
+    except InvalidArgument as error:  # records and people, or adjacencies, do not add up
+        raise Refused(
+            "declined: this site's own ledger counts for another unit of privacy than the agreement"
+            " protects. Nothing was spent"
+        ) from error
+
+
+def most_answers(site: Site, terms: Setup | SearchTerms) -> int:
+    """How many answers the site gives in all."""
+    return terms.answers if site.most_answers is None else site.most_answers
+
+
+def keys_of(site: Site, terms: Setup | SearchTerms) -> Keys:
+    """The keys of a site where noise is shared: its long-term key, and a fresh one for its next
+    answer, which is kept beside the file of answers until then.
+    """
+    if site.key is None:
+        raise Refused("declined: this site's file names no key. Nothing was spent")
+    return Keys.read(site.name, site.key, _run_file(site), terms.fingerprint)
+
+
+def next_key(site: Site, terms: Setup | SearchTerms) -> str:
+    """The public key of the site's next answer, 64 hexadecimal digits; nothing where there will be
+    none, or needs none.
+    """
+    answered = site.rounds_answered()
+    last = isinstance(terms, Setup) and terms.numbers - 1 in answered
+    over = last or len(answered) >= most_answers(site, terms)
+    return "" if over or not terms.shares_noise else keys_of(site, terms).fresh.hex()
+
+
+def _run_file(site: Site) -> Path:
+    return site.answers.with_name(site.answers.name + ".key")
