@@ -12,9 +12,6 @@ import typer
 from . import _options as o
 from ._run import InputProblem, command, print_facts, print_json
 
-if TYPE_CHECKING:
-    pass
-
 AgreementFile = Annotated[
     Path, typer.Argument(help="The file that all parties sign, agreement.toml.", show_default=False)
 ]
