@@ -191,7 +191,7 @@ def over_flower() -> SimpleNamespace:
     return _names(
         {
             "federated.flower._messages": "fact hello pack pack_words unpack",
-            "federated.flower._server": "GridTransport transport_of _agreed search",
+            "federated.flower._server": "GridTransport MaskedTransport transport_of _agreed search",
             "federated.flower._host": "prefix",
             "federated.flower._simulate": "_end _PROJECT _run",
         }

@@ -359,15 +359,13 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
             ]
 
     grid = Grid()
-    transport = over_flower().GridTransport(
+    transport = over_flower().MaskedTransport(
         grid,  # type: ignore[arg-type]
         NORTH,
         ttl=60.0,
         planned=setup.sigma,
         agreement=setup.fingerprint,
         sites=setup.sites,
-        words=True,
-        masked=True,
         make_message=lambda content, node, kind, group, ttl: (content, node, kind),
     )
     server = Servers.drive(

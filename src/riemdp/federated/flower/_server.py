@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
@@ -60,6 +60,9 @@ class GridTransport:
     whose words did not come is asked again by HELLO, and takes part when it has said its key.
     """
 
+    words: ClassVar[bool] = False
+    masked: ClassVar[bool] = False
+
     def __init__(
         self,
         grid: Grid,
@@ -69,15 +72,13 @@ class GridTransport:
         planned: Callable[[int], float | None] | None = None,
         agreement: str = "",
         sites: tuple[str, ...] | None = None,
-        words: bool = False,
-        masked: bool = False,
         make_message: Callable[..., Any] = _message,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
         self._make, self._clock = make_message, clock
         self._facts = {"agreement": agreement} if agreement else {}
-        self._sites, self._words, self._masked = sites, words, masked
+        self._sites = sites
         self._keys: dict[str, str] = {}
         self._names: dict[int, str] = {}
         self._stale: set[int] = set()  # nodes of `_names` that must say their key again
@@ -88,7 +89,7 @@ class GridTransport:
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
-        if self._masked:
+        if self.masked:
             self._ask_again(self._pending.values())
             self._pending = {}  # no round is open
         nodes = set(self._grid.get_node_ids())
@@ -135,7 +136,7 @@ class GridTransport:
                     self._say(node, f"says it is {str(name)[:80]!r}, which is not expected here")
                 elif self._adds_enough(name, records, fact(reply.content, "sigma")):
                     key = fact(reply.content, "key")
-                    if self._masked and not isinstance(key, str):
+                    if self.masked and not isinstance(key, str):
                         continue
                     self._names[node] = name
                     self._records[name] = records
@@ -173,7 +174,7 @@ class GridTransport:
     def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
         facts: dict[str, Any] = {"round": number, **self._facts}
-        if self._masked:
+        if self.masked:
             facts |= {"members": list(names), "keys": [self._keys[name] for name in names]}
         if isinstance(question, Ask):
             facts |= {name: getattr(question, name) for name in ASKED}
@@ -200,9 +201,9 @@ class GridTransport:
                 log.warning("agent %r sent no answer: %s", name[:80], _reason(reply))
             else:
                 sent, records = reply.content, fact(reply.content, "records")
-                value = unpack_words(sent) if self._words else unpack(sent, self._like)
+                value = unpack_words(sent) if self.words else unpack(sent, self._like)
             found.append((name, value, records))
-            if self._masked:
+            if self.masked:
                 key = None if reply.has_error() or value is None else fact(reply.content, "key")
                 self._keys[name] = key if isinstance(key, str) else ""
                 if not self._keys[name]:
@@ -212,6 +213,18 @@ class GridTransport:
     def _ask_again(self, names: Iterable[str]) -> None:
         gone = set(names)
         self._stale |= {node for node, name in self._names.items() if name in gone}
+
+
+class WordsTransport(GridTransport):
+    """The transport of a search: a reply is a vector of noisy numbers."""
+
+    words = True
+
+
+class MaskedTransport(WordsTransport):
+    """The transport where noise is shared: a reply is a vector of masked words."""
+
+    masked = True
 
 
 def server_app(
@@ -251,11 +264,11 @@ def server_app(
         state, result = (
             str(context.run_config.get(key) or "") or None for key in ("state-path", "result-path")
         )
+        if isinstance(terms, SearchTerms):
+            search(terms, transport, chosen, state, result)
+            return
         with shown():
             log.info("the agreement of this run is %s", terms.fingerprint)
-            if isinstance(terms, SearchTerms):
-                search(terms, transport, chosen, state, result)
-                return
             source = noise_source(rng)
             server = drive(terms, transport, source, timing=chosen, state=state)
             log.info("%s", _ended(server))
@@ -269,15 +282,16 @@ def server_app(
 
 def transport_of(grid: Grid, terms: Setup | SearchTerms, *, ttl: float) -> GridTransport:
     """What carries the messages of a run by these settings."""
-    return GridTransport(
+    kind = WordsTransport if isinstance(terms, SearchTerms) else GridTransport
+    if terms.shares_noise:
+        kind = MaskedTransport
+    return kind(
         grid,
         terms.place,
         ttl=ttl,
         planned=terms.added_noise,
         agreement=terms.fingerprint,
         sites=terms.names,
-        words=terms.shares_noise or isinstance(terms, SearchTerms),
-        masked=terms.shares_noise,
     )
 
 
@@ -289,17 +303,18 @@ def search(
     result: str | None = None,
 ) -> Release:
     """A search over a transport; its state and result are kept in these files."""
-    transcript = Transcript(terms, state)
-    release = drive_search(terms, transport, timing=timing, transcript=transcript)
-    delta = terms.budget.delta
-    log.info(
-        "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
-        " delta %g",
-        release.details["sums"],
-        release.guarantee.unit,
-        release.guarantee.epsilon(delta),
-        delta,
-    )
+    transcript, delta = Transcript(terms, state), terms.budget.delta
+    with shown():
+        log.info("the agreement of this search is %s", terms.fingerprint)
+        release = drive_search(terms, transport, timing=timing, transcript=transcript)
+        log.info(
+            "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
+            " delta %g",
+            release.details["sums"],
+            release.guarantee.unit,
+            release.guarantee.epsilon(delta),
+            delta,
+        )
     if result is not None:
         write_release(result, release, terms, transcript)
     return release
