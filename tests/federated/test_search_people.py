@@ -99,7 +99,7 @@ def test_a_search_over_messages_is_the_one_in_process(
     assert release.guarantee.unit == unit
     assert (ONE_SITE in release.guarantee.assumes) == (unit == "person")
     assert release.details.get("people") == (300 if unit == "person" else None)
-    assert ("of the people's means" in str(release)) == (unit == "person")
+    assert ("of the people's means" in written_down) == (unit == "person")
     for name in NAMES:
         book = Ledger.open(tmp_path / f"{name}-ledger.json")
         assert (book.charges, book.spent) == (1, release.guarantee)

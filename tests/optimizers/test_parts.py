@@ -24,10 +24,17 @@ X = np.random.default_rng(0).normal(size=(N, DIM)) * [2.0, 1.0, 1.0, 1.0]
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 START = np.ones(DIM) / 2.0
 BUDGET = Budget(2.0, DELTA)
+
+
+def falling(step):
+    """A learning rate that is a function of the step."""
+    return 0.3 / (1.0 + step)
+
+
 SETTINGS = [
     DPRGD(12, 0.3),
     DPRGD(12),
-    DPRGD(12, lambda step: 0.3 / (1.0 + step)),
+    DPRGD(12, falling),
     DPRSGD(12, 30, 0.3),
     DPRSGD(12, 30, 0.3, sampling="poisson"),
     DPRSGD(12, 30, 0.3, sampling="poisson", adjacency="replace-one"),
@@ -48,7 +55,7 @@ def chained(plan, source, ledger=None):
     return results
 
 
-@pytest.mark.parametrize("optimizer", SETTINGS, ids=str)
+@pytest.mark.parametrize("optimizer", SETTINGS, ids=range(len(SETTINGS)))
 def test_the_parts_cost_together_what_the_whole_run_costs_and_no_more_than_the_budget(optimizer):
     plan = plan_optimizer(PROBLEM, N, optimizer, BUDGET, parts=3)
     results = chained(plan, 1)
@@ -61,7 +68,7 @@ def test_the_parts_cost_together_what_the_whole_run_costs_and_no_more_than_the_b
     assert sum(result.steps for result in results) == whole.steps == plan.steps
 
 
-@pytest.mark.parametrize("optimizer", SETTINGS, ids=str)
+@pytest.mark.parametrize("optimizer", SETTINGS, ids=range(len(SETTINGS)))
 def test_the_parts_end_where_the_whole_run_ends(optimizer):
     """Without noise, on batches of one source: the same steps at the same rates."""
     plan = plan_optimizer(PROBLEM, N, optimizer, None, noise_std=0.0, parts=3)
