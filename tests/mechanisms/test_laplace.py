@@ -432,20 +432,19 @@ def test_where_the_law_does_not_exist_a_ball_truncates_it():
 
 
 def test_a_value_that_float64_moves_past_the_edge_is_clamped():
-    """Where nothing is folded, matrices at distance 21 move to 16 + 3e-7 here: the clamp that
-    follows sees them outside.
+    """Where nothing is folded, some matrices at distance 24 move past 20 by more than the slack
+    here: they go to the center.
     """
-    space, rng, radius = R.SPDAffineInvariant(3), np.random.default_rng(0), 16.0
+    space, rng, radius = R.SPDAffineInvariant(3), np.random.default_rng(0), 20.0
     domain = R.Ball(np.eye(3), radius).on(space)
     vars(domain)["fold"] = math.inf
-    y = rng.normal(size=(60, space.dim))
-    y *= 1.3 * radius / np.linalg.norm(y, axis=1)[:, None]
+    y = rng.normal(size=(200, space.dim))
+    y *= 1.2 * radius / np.linalg.norm(y, axis=1)[:, None]
     values = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))
     values = values[np.linalg.eigvalsh(values)[:, 0] > 0.0]
-    moved = np.stack([Means.admit(space, x, Means.ball(domain))[0] for x in values])
-    outside = ~np.asarray(domain.contains(moved))
-    assert np.sum(outside) > 5
     admitted = np.stack([Means.admitted(space, "value", x, domain) for x in values])
-    changed = np.any(admitted != moved, axis=(1, 2))
-    assert np.all(changed[outside])
-    assert np.max(space.dist(np.eye(3), admitted)) <= radius + Doors.slack(radius)
+    distance = np.asarray(space.dist(np.eye(3), admitted))
+    assert np.max(distance) <= radius + Doors.slack(radius)
+    lost = distance == 0.0
+    assert 0 < np.sum(lost) < len(values) / 4
+    assert np.min(distance[~lost]) >= radius - domain.resolution
