@@ -144,18 +144,6 @@ Gradients = _names(
         "optimizers._steps": "Anchor Block Carry Row Span run_steps TRACES",
     }
 )
-
-
-def total_of_all(gradient: Any, kernel: Any, state: Any, data: Any, chunk: int, center: Any) -> Any:
-    """The clipped sum over all records, `chunk` at a time, about a center in coordinates."""
-    records, row = Gradients.PrivateRecords(data), Gradients.Row(None, None, None, 0)
-
-    def sums(part: Any, present: Any) -> Any:
-        return gradient.sum_of(kernel, state, part, present, center)
-
-    return records.total(row, chunk, sums)
-
-
 # keys of sites, and what they send of a sum
 Masks = _names(
     {
@@ -266,8 +254,8 @@ Noise = _names(
 # how records, labels and files come in
 Doors = _names(
     {
-        "domains._door": "NO_CLASS admit_in_parts admit_labels",
-        "domains._labels": "admit_people public_classes",
+        "domains._door": "admit_in_parts",
+        "domains._labels": "NO_CLASS admit_labels admit_people public_classes",
         "domains._clamp": "clamp clamp_flagged slack",
         "domains._mapped": "MappedFile",
         "domains._sources": "Held AbstractReader watched",

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.domains import _door
-from riemdp.domains._door import admit_labels, admit_point, admit_records
+from riemdp.domains import _labels
+from riemdp.domains._door import admit_point, admit_records
+from riemdp.domains._labels import admit_labels
 
 GARBAGE = [
     None,
@@ -115,7 +116,7 @@ def test_a_label_changes_no_other_label(labels, expected):
 def test_whole_labels_all_at_once_are_those_read_one_by_one(labels, classes, monkeypatch):
     at_once = admit_labels("y", labels, classes)
     assert at_once.tolist() == admit_labels("y", list(labels), classes).tolist()
-    monkeypatch.setattr(_door, "_FEW_CLASSES", -1)
+    monkeypatch.setattr(_labels, "_FEW_CLASSES", -1)
     assert at_once.tolist() == admit_labels("y", labels, classes).tolist()
 
 

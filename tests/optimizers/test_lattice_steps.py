@@ -16,7 +16,8 @@ import pytest
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, noise_source, private_minimize, problems
 from riemdp.optimizers import plan_optimizer
-from tests.seam import Gradients, replicate, total_of_all
+from tests.optimizers.sums import total_of_all
+from tests.seam import Gradients, replicate
 from tests.statistical import ALPHA, gaussian_p_value
 
 FULL = Gradients.Batches(4, 4, "full")

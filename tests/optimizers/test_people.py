@@ -20,7 +20,8 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.optimizers import plan_optimizer
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
-from tests.seam import Gradients, total_of_all
+from tests.optimizers.sums import total_of_all
+from tests.seam import Gradients
 
 BUDGET = Budget(20.0, 1e-6)
 LINE, SPD, SPHERE = riemdp.Euclidean(1), riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)

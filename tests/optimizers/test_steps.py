@@ -25,7 +25,8 @@ from riemdp.manifolds import (
 )
 from riemdp.optimizers import plan_optimizer
 from tests.optimizers.audits import LessNoise, NoiseOfTheMeanOnTheSum
-from tests.seam import Gradients, plant, replicate, total_of_all
+from tests.optimizers.sums import total_of_all
+from tests.seam import Gradients, plant, replicate
 from tests.statistical import ALPHA, gaussian_p_value
 
 KEY = jax.random.key(3)

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_in_parts, admit_labels, admit_records
-from ..domains._labels import public_classes
+from ..domains._door import admit_in_parts, admit_records
+from ..domains._labels import admit_labels, public_classes
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
