@@ -149,7 +149,7 @@ def test_fault_9_the_rounds_of_halving_are_charged():
         {"n_components": [1, 2, 3]},
         cv=2,
         factor=2,
-        min_resources=10,  # pyright: ignore[reportArgumentType]
+        min_resources=10,
     )
     before = len(FITTED)
     with Ledger(Budget(1e4)) as book:

@@ -1,7 +1,4 @@
 # attacks give what the types forbid
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
-# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false
-# pyright: reportPossiblyUnboundVariable=false
 """Small sentences of the documents, each held by the quickest test that would notice its opposite.
 
 Guards of `tools/mutants.toml`, beside the attacks on the proved faults.

@@ -63,7 +63,7 @@ def test_fault_66_a_mean_of_mostly_invalid_records_is_right_or_says_that_it_is_n
         error = float(space.dist(mean, release.value))
         said = any("points of the space" in str(w.message) for w in caught)
         assert said or error < 0.1, (share, error)
-        assert said or error < 6.0 * release.expected_error, (share, error)  # pyright: ignore[reportOperatorIssue]
+        assert said or error < 6.0 * release.expected_error, (share, error)
         valid, outside = release.details["valid"], release.details["outside"]
         assert said == (valid.caution is not None or outside.caution is not None)
         assert abs(valid.count - (1.0 - share) * N) < 6.0 * valid.deviation
@@ -71,7 +71,7 @@ def test_fault_66_a_mean_of_mostly_invalid_records_is_right_or_says_that_it_is_n
         if share == 0.9:
             assert said
             assert valid.few
-            assert "check_records" in valid.caution  # pyright: ignore[reportOperatorIssue]
+            assert "check_records" in valid.caution
 
 
 def test_fault_66_a_fifth_of_invalid_records_costs_little():

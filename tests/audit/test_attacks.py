@@ -79,7 +79,7 @@ def test_optimizer_attack_is_sharp_and_sees_too_little_noise() -> None:
     assert wrong.mu_lower > 1.2
     # The planted fault: noise 1.5 times too small for the guarantee that is stated.
     fpr_free = dataclasses.replace(wrong, claimed=right.claimed)
-    assert fpr_free.mu_lower > right.claimed.parts[0].squared_mu ** 0.5  # pyright: ignore[reportAttributeAccessIssue]
+    assert fpr_free.mu_lower > right.claimed.parts[0].squared_mu ** 0.5
 
 
 def test_forgotten_step_is_seen() -> None:

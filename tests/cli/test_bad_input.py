@@ -1,4 +1,3 @@
-# pyright: reportPossiblyUnboundVariable=false
 """The table of bad inputs: what is said, the exit code; nothing left behind or spent, no traceback,
 no value of a record.
 """

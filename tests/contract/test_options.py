@@ -42,7 +42,7 @@ def parameters(entry):
     asked = [owner] if inspect.isclass(owner) else [thing]
     if inspect.isclass(thing):
         asked.append(thing.fit)  # pyright: ignore[reportAttributeAccessIssue]
-    found = [p for one in asked for p in inspect.signature(one).parameters.values()]  # pyright: ignore[reportArgumentType]
+    found = [p for one in asked for p in inspect.signature(one).parameters.values()]
     without_classes = not hasattr(thing, "predict")
     leave = {entry.records} | (IGNORED if without_classes else set())
     return [p.name for p in found if p.default is not p.empty and p.name not in leave]

@@ -176,14 +176,14 @@ def test_matrices_outside_a_public_ball_are_counted(labels, budget):
     without = classifier(**options, count_outside=False).fit(X, y)
     count = fitted.outside_
     assert fitted.release_.details["outside"] is count
-    assert abs(count.count - away) < 6 * count.deviation  # pyright: ignore[reportOptionalMemberAccess]
-    assert (count.n, without.outside_) == (600, None)  # pyright: ignore[reportOptionalMemberAccess]
+    assert abs(count.count - away) < 6 * count.deviation
+    assert (count.n, without.outside_) == (600, None)
     assert (ledger.charges, ledger.spent) == (1, fitted.guarantee_)
     assert fitted.guarantee_.within(budget)
     assert fitted.guarantee_.epsilon(budget.delta) == pytest.approx(
         without.guarantee_.epsilon(budget.delta), rel=1e-6
     )
-    assert fitted.plan_.share == 1.0 - count.share  # pyright: ignore[reportOptionalMemberAccess]
+    assert fitted.plan_.share == 1.0 - count.share
     left = math.sqrt(fitted.plan_.share) if budget.delta else fitted.plan_.share
     assert without.release_.scale / fitted.release_.scale == pytest.approx(left, rel=1e-3)
     assert without.plan_.noise / fitted.plan_.noise == pytest.approx(left, rel=1e-6)
@@ -325,7 +325,7 @@ def test_no_record_and_no_label_decides_whether_an_error_is_raised(ball):
     assert np.all(np.isfinite(fitted.coef_))
     assert np.all(np.isfinite(fitted.intercept_))
     odd = list(y)
-    odd[3], odd[4], odd[5] = "1", None, [2, 3]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    odd[3], odd[4], odd[5] = "1", None, [2, 3]
     classifier(**options).fit(X, odd)
     lonely = classifier(**options).fit(X, np.zeros(300, int))  # two classes without a record
     assert lonely.coef_.shape == (3, 6)

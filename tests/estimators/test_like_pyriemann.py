@@ -151,9 +151,9 @@ def test_transformers_that_are_told_the_space(kind):
     assert new.shape == (120, 6)
     assert np.allclose(fitted.transform(X[:1]), new[:1])
     for other in (list(X), Tensor(X)):
-        assert np.allclose(clone(fitted).fit(other).transform(X), new)  # pyright: ignore[reportAttributeAccessIssue]
-    assert np.allclose(clone(fitted).fit_transform(X, Y), new)  # pyright: ignore[reportAttributeAccessIssue]
-    assert clone(fitted).set_params(on_invalid="center").get_params()["on_invalid"] == "center"  # pyright: ignore[reportAttributeAccessIssue]
+        assert np.allclose(clone(fitted).fit(other).transform(X), new)
+    assert np.allclose(clone(fitted).fit_transform(X, Y), new)
+    assert clone(fitted).set_params(on_invalid="center").get_params()["on_invalid"] == "center"
     pipeline = make_pipeline(clone(fitted), LogisticRegression())
     assert pipeline.fit(X, Y).score(X, Y) > 0.9
     other = fitted.set_params(manifold=riemdp.spd(2, "riemann")).fit(matrices(k=2)[0])

@@ -63,7 +63,7 @@ def test_predictions_are_the_nearest_means():
     assert np.allclose(one_by_one, fitted.transform(X)[:5], rtol=1e-9)
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(X), fitted.predict(X))
-    assert clone(fitted).get_params() == fitted.get_params()  # pyright: ignore[reportAttributeAccessIssue]
+    assert clone(fitted).get_params() == fitted.get_params()
 
 
 # ------------------------------------------------------------------------------------- guarantees
@@ -257,6 +257,6 @@ def test_no_record_and_no_label_decides_whether_an_error_is_raised(metric):
     fitted = mdm(metric=metric, on_invalid="center", **PRIVATE).fit(np.full_like(X, np.nan), y)
     assert all(np.all(np.isfinite(m)) for m in fitted.covmeans_)
     odd = list(y)
-    odd[3], odd[4], odd[5] = "1", None, [2, 3]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    odd[3], odd[4], odd[5] = "1", None, [2, 3]
     mdm(metric=metric, **PRIVATE).fit(X, odd)
     mdm(metric=metric, **PRIVATE).fit(X, np.zeros(300, int))  # two classes without a record

@@ -68,7 +68,7 @@ def test_a_mean_needs_no_ball():
     fitted = PrivateFrechetMean(**parameters).fit(X)
     same = riemdp.private_frechet_mean(SPACE, X, budget=BUDGET, rng=3)
     assert np.array_equal(fitted.mean_, same.value)
-    named = clone(PrivateFrechetMean(**parameters, ball=riemdp.AdaptiveBall())).fit(X)  # pyright: ignore[reportAttributeAccessIssue]
+    named = clone(PrivateFrechetMean(**parameters, ball=riemdp.AdaptiveBall())).fit(X)
     assert np.array_equal(named.mean_, same.value)
     assert fitted.ball_ is fitted.release_.details["ball"]
     balls = [PrivateFrechetMean(**{**parameters, "random_state": s}).fit(X).ball_ for s in range(5)]
@@ -128,7 +128,7 @@ def test_private_labels_pay_for_two_classes():
         release
     ) in fitted.releases_:  # the noise is the same for both classes: sizes 120 and 80 are private
         assert release.sensitivity == pytest.approx(2 * 1.5 / 60, rel=1e-6)
-        assert release.scale == pytest.approx(z * release.sensitivity, rel=1e-6)  # pyright: ignore[reportOperatorIssue]
+        assert release.scale == pytest.approx(z * release.sensitivity, rel=1e-6)
     assert fitted.score(X, Y) > 0.9
 
 
@@ -226,11 +226,11 @@ def test_counts_outside_belong_to_the_classes_and_cost_nothing_more(kind):
     with Ledger(BUDGET) as ledger:
         fitted = make(**options).fit(far, Y)
     without = make(**options, count_outside=False).fit(far, Y)
-    left, right = fitted.outside_  # pyright: ignore[reportGeneralTypeIssues]
+    left, right = fitted.outside_
     assert without.outside_ is None
-    assert abs(left.count - 40) < 7 * left.deviation  # pyright: ignore[reportOptionalMemberAccess]
-    assert right.count < 7 * right.deviation  # pyright: ignore[reportOptionalMemberAccess]
-    assert [c.n for c in fitted.outside_] == ([120, 80] if kind == "public" else [None, None])  # pyright: ignore[reportOptionalIterable, reportOptionalMemberAccess]
+    assert abs(left.count - 40) < 7 * left.deviation
+    assert right.count < 7 * right.deviation
+    assert [c.n for c in fitted.outside_] == ([120, 80] if kind == "public" else [None, None])
     assert fitted.guarantee_.within(BUDGET)
     assert fitted.guarantee_.epsilon(1e-5) == pytest.approx(
         without.guarantee_.epsilon(1e-5), rel=1e-6
@@ -238,7 +238,7 @@ def test_counts_outside_belong_to_the_classes_and_cost_nothing_more(kind):
     assert ledger.charges == 1
     assert ledger.spent == fitted.guarantee_
     noise = [a.scale / b.scale for a, b in zip(fitted.releases_, without.releases_, strict=True)]
-    assert noise == pytest.approx([1 / np.sqrt(1 - left.share)] * 2, rel=1e-6)  # pyright: ignore[reportOptionalMemberAccess]
+    assert noise == pytest.approx([1 / np.sqrt(1 - left.share)] * 2, rel=1e-6)
     with pytest.raises(InvalidArgument, match="count_outside"):
         mdm(
             labels=kind, classes=["left", "right"], mechanism="auto", ball=None, count_outside=True
@@ -286,7 +286,7 @@ def test_predictions():
 )
 def test_manners(estimator):
     before = copy.deepcopy(estimator.get_params())
-    fitted = clone(estimator).fit(X, Y)  # pyright: ignore[reportAttributeAccessIssue]
+    fitted = clone(estimator).fit(X, Y)
     assert set(vars(clone(estimator))) == set(before)  # nothing is set or changed in __init__
     stored = pickle.dumps(fitted)
     back = pickle.loads(stored)
@@ -295,7 +295,7 @@ def test_manners(estimator):
     assert b"ChaCha" not in stored
     assert type(estimator).__name__ in repr(estimator)
     with pytest.raises(Exception, match="not fitted"):
-        clone(estimator).transform(X)  # pyright: ignore[reportAttributeAccessIssue]
+        clone(estimator).transform(X)
 
 
 def test_every_fit_of_a_grid_search_is_charged():
@@ -303,7 +303,7 @@ def test_every_fit_of_a_grid_search_is_charged():
         mdm(budget=Budget(0.1)),
         {"budget": [Budget(0.1), Budget(0.3)], "mechanism": ["wrapped-laplace"]},
         cv=2,
-        error_score="raise",  # pyright: ignore[reportArgumentType]
+        error_score="raise",
     )
     with Ledger(Budget(2.0)) as ledger:
         search.fit(X, Y)
@@ -336,14 +336,14 @@ def test_invalid_records_are_named_before_anything_is_spent_or_are_the_centre(es
     bad[41] = -bad[41] * 1.2345678
     with Ledger(Budget(5.0, 1e-3)) as ledger:
         with pytest.raises(InvalidArgument, match=r"`X`: 2 records .*record 17 has NaN") as caught:
-            clone(estimator).fit(bad, Y)  # pyright: ignore[reportAttributeAccessIssue]
+            clone(estimator).fit(bad, Y)
         assert "record 41 is not positive definite" in str(caught.value)
         assert "2345" not in str(caught.value)
         assert ledger.charges == 0
-        clone(estimator).set_params(on_invalid="center").fit(bad, Y)  # pyright: ignore[reportAttributeAccessIssue]
+        clone(estimator).set_params(on_invalid="center").fit(bad, Y)
         assert ledger.charges == 1
     with pytest.raises(InvalidArgument, match="on_invalid"):
-        clone(estimator).set_params(on_invalid="drop").fit(X, Y)  # pyright: ignore[reportAttributeAccessIssue]
+        clone(estimator).set_params(on_invalid="drop").fit(X, Y)
 
 
 def test_check_records_says_which_and_why():
@@ -387,9 +387,9 @@ def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("error", riemdp.RiemdpWarning)
             cross_val_score(mdm(budget=Budget(1.0), mechanism="wrapped-laplace"), X, Y, cv=4)
-            assert book.charges == 4  # pyright: ignore[reportOptionalMemberAccess]
+            assert book.charges == 4
         with pytest.raises(BudgetExceeded):
             mdm(budget=Budget(0.1), mechanism="wrapped-laplace").fit(X, Y)
     finally:
         riemdp.session_ledger(None)
-    assert book.remaining(0.0) == 0.0  # pyright: ignore[reportOptionalMemberAccess]
+    assert book.remaining(0.0) == 0.0

@@ -52,8 +52,8 @@ PUBLIC = {
 
 def classifiers(**given: object) -> list:
     return [
-        riemdp.PrivateMDM(budget=BUDGET, ball=BALL, **given),  # pyright: ignore[reportArgumentType]
-        riemdp.PrivateTSClassifier(budget=BUDGET, ball=BALL, **given),  # pyright: ignore[reportArgumentType]
+        riemdp.PrivateMDM(budget=BUDGET, ball=BALL, **given),
+        riemdp.PrivateTSClassifier(budget=BUDGET, ball=BALL, **given),
     ]
 
 
@@ -81,7 +81,7 @@ def test_labels_of_several_types_are_refused_by_name() -> None:
     with pytest.raises(InvalidArgument, match="`y` has labels of several types"):
         riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, np.array([0, "a"] * 40, dtype=object))
     with pytest.raises(InvalidArgument, match="`y` is a NoneType"):
-        riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, None)  # pyright: ignore[reportArgumentType]
+        riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, None)
 
 
 def test_a_missing_domain_is_refused_by_name() -> None:

@@ -118,7 +118,7 @@ def test_the_noise_of_each_part_is_that_of_its_share():
     scale = math.sqrt(2.0) * r**2 / n * z / math.sqrt(0.7)
     assert gaussian_p_value(np.array(noise), scale) > ALPHA
     assert gaussian_p_value(0.8 * np.array(noise), scale) < ALPHA
-    mean = fitted.releases_["mean"]  # pyright: ignore[reportPossiblyUnboundVariable]
+    mean = fitted.releases_["mean"]
     assert mean.scale == pytest.approx(2.0 * r / n * z / math.sqrt(0.3), rel=1e-5)
 
 

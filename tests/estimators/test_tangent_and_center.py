@@ -81,12 +81,12 @@ def test_people_instead_of_matrices(ball):
     people = np.repeat(np.arange(120), 2)
     space = riemdp.spd(2, "riemann")
     how = {} if ball is None else {"mechanism": "wrapped-gaussian"}
-    release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people, **how)  # pyright: ignore[reportArgumentType]
+    release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people, **how)
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(tangent(ball=ball).set_fit_request(groups=True))
         fitted = pipeline.fit(X, groups=people)[0]
-    assert np.array_equal(fitted.reference_, release.value)  # pyright: ignore[reportAttributeAccessIssue]
-    assert fitted.guarantee_.unit == release.guarantee.unit != tangent().fit(X).guarantee_.unit  # pyright: ignore[reportAttributeAccessIssue]
+    assert np.array_equal(fitted.reference_, release.value)
+    assert fitted.guarantee_.unit == release.guarantee.unit != tangent().fit(X).guarantee_.unit
 
 
 # ------------------------------------------------------------------------------------- the centres
@@ -158,7 +158,7 @@ def test_matrices_outside_a_public_ball_are_counted():
             domains = center(ball=small).fit(X, domains=WHO)
         assert ledger.charges == 2
     outside = np.count_nonzero(np.asarray(SPACE.dist(np.eye(2), X)) > 0.3)
-    assert abs(space.outside_.count - outside) < 6 * space.outside_.deviation  # pyright: ignore[reportOptionalMemberAccess]
+    assert abs(space.outside_.count - outside) < 6 * space.outside_.deviation
     assert set(domains.outside_) == {"a", "b"}
     assert domains.outside_["a"].n == 120
     for fitted in (space, domains):
@@ -195,7 +195,7 @@ def test_what_a_centre_would_ignore_is_refused():
         for rule in ("last", "transductive"):
             for given in ({"domains": WHO}, {"y": encoded}, {}):
                 with pytest.raises(InvalidArgument, match="name a domain of the fit"):
-                    center(target_domain=rule).fit(X, **given)  # pyright: ignore[reportArgumentType]
+                    center(target_domain=rule).fit(X, **given)
         assert ledger.charges == 0
         both = center().fit(X, encoded, domains=WHO)
     for name in ("", "c"):

@@ -52,7 +52,7 @@ LOCAL = privacy.gaussian(1 / 0.0583)  # (0.15, 1e-4), calibrated exactly
 
 def _settings(local=None, **keywords):
     chosen = {"rounds": 100, "agents_per_round": 5} | keywords
-    return PriRFed(problems.principal_eigenvector(4), local or DPRGD(1, 0.1, 1.0), **chosen)  # pyright: ignore[reportArgumentType]
+    return PriRFed(problems.principal_eigenvector(4), local or DPRGD(1, 0.1, 1.0), **chosen)
 
 
 def _plan(agents: int, local=LOCAL) -> FederatedPlan:

@@ -1,4 +1,3 @@
-# pyright: reportArgumentType=false
 """The file that all parties sign: what it stands for, its fingerprint, every mistake in it; and a
 server that lies to sites which have signed it.
 """

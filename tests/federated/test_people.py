@@ -143,7 +143,7 @@ def test_a_local_answer_is_one_of_people() -> None:
     np.testing.assert_allclose(moved, summed(x, people.groups) / 21, atol=1e-6)
 
 
-def keys_and_roster(*names: str) -> tuple[dict[str, Masks.Keys], Masks.Roster]:  # pyright: ignore[reportInvalidTypeForm]
+def keys_and_roster(*names: str) -> tuple[dict[str, Masks.Keys], Masks.Roster]:
     keys = {name: Masks.Keys.new(name) for name in names}
     agreed = {n: k.long_term for n, k in keys.items()}
     return keys, Masks.Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)

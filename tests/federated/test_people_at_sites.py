@@ -55,7 +55,7 @@ def site_of(folder: Path, name: str = "a", **changed) -> Site:
         "key": folder / f"{name}.key",
         "ledger": Ledger(Budget(200.0, 1e-5), path=folder / f"{name}-ledger.json"),
     }
-    return Site(**{"name": name} | own | changed)  # pyright: ignore[reportArgumentType]
+    return Site(**{"name": name} | own | changed)
 
 
 def data_of(seed: int) -> tuple[np.ndarray, list[str]]:
@@ -80,9 +80,9 @@ def noise_multiplier() -> float:
 
     def missing(mu: float) -> float:
         first = norm.cdf(-BUDGET.epsilon / mu + mu / 2)
-        return first - math.exp(BUDGET.epsilon) * norm.cdf(-BUDGET.epsilon / mu - mu / 2) - 1e-5  # pyright: ignore[reportReturnType]
+        return first - math.exp(BUDGET.epsilon) * norm.cdf(-BUDGET.epsilon / mu - mu / 2) - 1e-5
 
-    return math.sqrt(ROUNDS) / brentq(missing, 1.0, 50.0)  # pyright: ignore[reportOperatorIssue]
+    return math.sqrt(ROUNDS) / brentq(missing, 1.0, 50.0)
 
 
 def members(folder: Path, setup: Setup) -> dict[str, str]:
@@ -222,7 +222,7 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
     named = dataclasses.replace(here, data={"groups": "people.csv"})  # whatever an app loads
     for own in ({"groups": labels}, {"where": named}):
         with pytest.raises(Refused, match=r"records are those of people.*Nothing was spent"):
-            ask(single, **own)  # pyright: ignore[reportArgumentType]
+            ask(single, **own)
     for bad in (labels[:-1], [*labels[:-1], None], "Kim", dict(enumerate(labels))):
         with pytest.raises(InvalidArgument, match="`groups`") as failure:
             ask(setup, groups=bad)
@@ -421,7 +421,7 @@ def signed(folder: Path, name: str = "a", seed: int = 0) -> tuple[Path, Agreemen
 @pytest.fixture
 def flower():
     pytest.importorskip("flwr", reason="needs the extra `federated`")
-    from flwr.supercore.task_identity import TaskIdentity  # pyright: ignore[reportMissingImports]
+    from flwr.supercore.task_identity import TaskIdentity
 
     from riemdp.federated import flower
 
@@ -430,7 +430,7 @@ def flower():
 
 
 def ask(app, kind: str, site: Path, *, run=None, number: int = 0, **facts):
-    from flwr.app import Context, Message, RecordDict  # pyright: ignore[reportMissingImports]
+    from flwr.app import Context, Message, RecordDict
 
     node = {"site": str(site)}
     context = Context(
@@ -484,18 +484,18 @@ def test_a_site_without_labels_declines_and_says_nothing_of_them(tmp_path: Path,
     site.write_text(whole[: whole.index("groups")])
     for kind in ("query.hello", "train"):
         with pytest.raises(Refused, match="whose its records are"):
-            ask(app, kind, site, **right)  # pyright: ignore[reportArgumentType]
+            ask(app, kind, site, **right)
     site.write_text(whole.replace('"patient"', '"Jane"'))
     with pytest.raises(Refused, match=r"^this site could not answer; its own log says why$"):
-        ask(app, "train", site, **right)  # pyright: ignore[reportArgumentType]
+        ask(app, "train", site, **right)
     site.write_text(whole)
     for broken in ("patient,scan\nKim,1\n", "patient,scan\n" + ",1\n" * 76):
         labels.write_text(broken)
         with pytest.raises(Refused, match=r"^this site could not answer; its own log says why$"):
-            ask(app, "train", site, **right)  # pyright: ignore[reportArgumentType]
+            ask(app, "train", site, **right)
     assert Site.read(site).rounds_answered() == ()
     own = flower.client_app(rng=7, load_groups=lambda node: data_of(0)[1])
-    assert dict(ask(own, "train", site, **right)["facts"]) == {"records": 13}  # pyright: ignore[reportArgumentType]
+    assert dict(ask(own, "train", site, **right)["facts"]) == {"records": 13}
 
 
 @pytest.mark.federated_deployment

@@ -252,7 +252,7 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
         got.plan.local[N_RECORDS],
         agents=N_AGENTS,
         sampled=2,
-        rounds=2,  # pyright: ignore[reportOptionalMemberAccess]
+        rounds=2,
     )
     assert got.guarantee.epsilon(1e-5) == pytest.approx(open_too.epsilon(1e-5), rel=1e-9)
     count["n"] = 3
@@ -303,7 +303,7 @@ def test_no_two_agents_share_noise(rng, monkeypatch):
 # the server's state machine
 def _server(quorum=1, **keywords):
     settings = {"rounds": 4, "agents_per_round": 3, "quorum": quorum} | keywords
-    prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)  # pyright: ignore[reportArgumentType]
+    prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)
     plan = plan_federated(prirfed, [10] * 5, Budget(2.0, 1e-5))
     return Coordinator(
         prirfed, plan, {f"a{i}": 10 for i in range(5)}, E1, Budget(2.0, 1e-5), noise_source(1)

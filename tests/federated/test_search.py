@@ -2,7 +2,6 @@
 server can make a site do, and what goes wrong without changing the privacy.
 """
 
-# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 import dataclasses
@@ -75,7 +74,7 @@ class Between:
         return self.carried.ask(names, question, number)
 
 
-def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:  # pyright: ignore[reportInvalidTypeForm]
+def tangents(share: float = 0.1, radius: float = 0.8) -> Searches.Ask:
     return Searches.Ask("tangents", share, CENTER, radius)
 
 
@@ -191,7 +190,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.kind)
-def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.Ask) -> None:  # pyright: ignore[reportInvalidTypeForm]
+def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.Ask) -> None:
     agreed = terms(tolerated=1)
     noise = agreed.noise_of_sites
     size = ask.size(SPACE)
@@ -250,7 +249,7 @@ def errors(
     agreed: Searches.SearchTerms,
     ask: Searches.Ask,
     times: int,
-    faulty: Callable[[Searches.SearchSite], None] | None = None,  # pyright: ignore[reportInvalidTypeForm]
+    faulty: Callable[[Searches.SearchSite], None] | None = None,
 ):
     """Noise of `times` sums over sites, by the server's own code, and what the sums are."""
     sites = parts(agreed)
@@ -267,7 +266,7 @@ def errors(
     return np.array(found)
 
 
-def mute(site: Searches.SearchSite) -> None:  # pyright: ignore[reportInvalidTypeForm]
+def mute(site: Searches.SearchSite) -> None:
     """A planted fault: this site's noise is 0."""
     noise = site.noise
 
@@ -289,7 +288,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize(("noise", "tolerated", "ask"), LAWS)
-def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:  # pyright: ignore[reportInvalidTypeForm]
+def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:
     """Against the formula, written again: z times what one record changes, over the root of the
     share, times the root of J (local) or of J / (J - q) (shared).
     """
@@ -318,7 +317,7 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
 
 
 # ------------------------------------------------------------------------------- the server's view
-def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:  # pyright: ignore[reportInvalidTypeForm]
+def words_of(rounds: int, ask: Searches.Ask) -> np.ndarray:
     """What the server receives (rounds, sites, coordinates) for the same question again."""
     agreed = terms(tolerated=1)
     _, carried = server(agreed)

@@ -1,4 +1,3 @@
-# pyright: reportInvalidTypeForm=false
 """A search over messages without an engine: three sites with files of their own, a server that
 waits, restarts and is lied to.
 """

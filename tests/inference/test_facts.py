@@ -33,9 +33,9 @@ def test_details_are_the_facts_by_name_and_nothing_changes_them():
         if field.name in details and field.name != "others":
             assert details[field.name] is getattr(facts, field.name)
     with pytest.raises(TypeError):
-        details["n"] = 61  # pyright: ignore[reportIndexIssue]
+        details["n"] = 61
     with pytest.raises(dataclasses.FrozenInstanceError):
-        facts.n = 61  # pyright: ignore[reportAttributeAccessIssue]
+        facts.n = 61
     again = pickle.loads(pickle.dumps(release))
     assert dict(again.details).keys() == dict(details).keys()
     assert again.facts.query is Query.MEAN

@@ -188,7 +188,7 @@ def test_accuracy_against_60_digits():
         # Gram matrices make it exact for the spans of frames that are orthonormal to 1e-16 only.
         cosines = mpmath.eig(pp**-1 * c * qq**-1 * c.T)[0]
         expected = mpmath.sqrt(sum(mpmath.acos(mpmath.sqrt(mpmath.re(x))) ** 2 for x in cosines))
-    assert float(M.dist(p, q)) == pytest.approx(float(expected), rel=1e-15)  # pyright: ignore[reportArgumentType]
+    assert float(M.dist(p, q)) == pytest.approx(float(expected), rel=1e-15)
 
 
 def test_large_velocities_stay_orthonormal_and_follow_the_geodesic():

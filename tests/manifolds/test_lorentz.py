@@ -221,7 +221,7 @@ def test_points_on_the_way_are_as_exact_as_their_coordinates(n):
             q = space.exp(p, space.from_coordinates(p, away * c / np.linalg.norm(c)))
             q, distance = np.asarray(q), np.asarray(space.dist(p, q))
             for share in (0.0, 1e-3, 0.3, min(1.0, 8.0 / max(away, 1e-9))):
-                found = np.asarray(between(p, q, squared_chord(p, q), np.float64(share)))  # pyright: ignore[reportArgumentType]
+                found = np.asarray(between(p, q, squared_chord(p, q), np.float64(share)))
                 exact, _ = _by_mpmath(p, q, share) if distance > 0 else (p[1:], 0.0)
                 error = np.array([float(a - b) for a, b in zip(exact, found[1:], strict=True)])
                 # a share of D has an error of its own, a rounding of D
@@ -280,7 +280,7 @@ def test_points_are_carried_as_exactly_as_their_coordinates_say(carrier, n):
             with mpmath.workdps(700):
                 exact = _carried_exactly(center, y)
                 error = _apart(np.asarray(carry(center, y)).tolist(), exact)
-                largest = max(float(mpmath.asinh(np.max(np.abs(z)))) for z in (center, y, exact))  # pyright: ignore[reportArgumentType]
+                largest = max(float(mpmath.asinh(np.max(np.abs(z)))) for z in (center, y, exact))
             if on_axis:
                 assert error <= 4 * ULP * (1.0 + largest), (far, y)
             elif largest < 36.0:  # else coordinates do not hold a direction

@@ -199,7 +199,7 @@ def test_all_columns_are_the_orthogonal_group(length):
         np.testing.assert_allclose(
             GROUP.log(p[i], q[i]),
             p[i] @ linalg.logm(p[i].T @ q[i]).real,
-            atol=1e-12,  # pyright: ignore[reportAttributeAccessIssue]
+            atol=1e-12,
         )
     np.testing.assert_allclose(GROUP.log(p, q), v, atol=1e-14 if length < 1 else 1e-12)
     np.testing.assert_allclose(GROUP.dist(p, q), length, rtol=1e-6 if length < 1 else 1e-13)
@@ -230,15 +230,15 @@ def test_the_group_near_its_cut_locus_and_at_repeated_angles():
         q = linalg.block_diag(
             *[np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in angles]
         )
-        assert float(GROUP.dist(p, q)) == pytest.approx(np.linalg.norm(a), rel=1e-15)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        assert float(GROUP.dist(p, q)) == pytest.approx(np.linalg.norm(a), rel=1e-15)
         log = np.asarray(GROUP.log(p, q))
-        assert np.linalg.norm(log) == pytest.approx(np.linalg.norm(a), rel=2e-15)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        np.testing.assert_allclose(GROUP.exp(p, log), q, atol=1e-13)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        assert np.linalg.norm(log) == pytest.approx(np.linalg.norm(a), rel=2e-15)
+        np.testing.assert_allclose(GROUP.exp(p, log), q, atol=1e-13)
         if max(angles) < np.pi - 1e-11:
-            np.testing.assert_allclose(log, a, atol=1e-14 + 1e-15 / (np.pi - max(angles)))  # pyright: ignore[reportArgumentType, reportCallIssue]
+            np.testing.assert_allclose(log, a, atol=1e-14 + 1e-15 / (np.pi - max(angles)))
         if max(angles) < 3.0:
             gradient = jax.grad(GROUP.squared_dist)(jnp.asarray(p), jnp.asarray(q))
-            np.testing.assert_allclose(GROUP.to_tangent(p, gradient), -2.0 * a, atol=1e-13)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            np.testing.assert_allclose(GROUP.to_tangent(p, gradient), -2.0 * a, atol=1e-13)
             assert bool(
                 jnp.all(jnp.isfinite(jax.jacfwd(GROUP.log, 1)(jnp.asarray(p), jnp.asarray(q))))
             )
@@ -270,7 +270,7 @@ def test_the_length_near_half_turns_does_not_hang_on_the_direction(monkeypatch, 
 
     def wrong(a, *rest):
         u, s, vt = right(a, *rest)
-        return u, s, vt.at[..., 3, :].multiply(-1.0)  # pyright: ignore[reportAttributeAccessIssue]
+        return u, s, vt.at[..., 3, :].multiply(-1.0)
 
     if flipped:
         monkeypatch.setattr(_orthonormal.linalg, "svd", wrong)

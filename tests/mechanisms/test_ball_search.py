@@ -104,7 +104,7 @@ def test_the_search_is_a_function_of_its_answers():
             replies.append(reply)
             return reply
 
-        def move(self, radius, share, stretch):  # pyright: ignore[reportIncompatibleMethodOverride]
+        def move(self, radius, share, stretch):
             reply = super().move(radius, share, stretch)
             questions.append(("move", radius, share, stretch))
             replies.append(reply)

@@ -4,7 +4,6 @@ The oracles are NumPy and scipy: distances of Euclidean and log-Euclidean space 
 laws of a rounded Gaussian and a rounded Laplace variable.
 """
 
-# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 import math
@@ -51,7 +50,7 @@ class Given(R.AbstractMechanism[float]):
         return Drawn(value + float(source.normals((1,))[0]), 1.0)
 
 
-def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:  # pyright: ignore[reportInvalidTypeForm]
+def counted(budget: R.Budget, n: int | None = N) -> Means.Counted:
     noise = Searches.SomeNoise.of(budget)
     share = Means.share_of_count(noise, N, True)
     return Means.Counted(Given(noise.share(1 - share).guarantee), noise, share, n)
@@ -90,7 +89,7 @@ def test_flags_of_matrices_and_of_added_records():
     a = np.random.default_rng(3).normal(size=(7, 2, 3))
     x = a @ a.transpose(0, 2, 1)
     x[2] = -np.eye(2)
-    logs = [None if i == 2 else linalg.logm(m) - linalg.logm(center) for i, m in enumerate(x)]  # pyright: ignore[reportOperatorIssue]
+    logs = [None if i == 2 else linalg.logm(m) - linalg.logm(center) for i, m in enumerate(x)]
     truth = [v is None or float(np.linalg.norm(v)) > 2.0 for v in logs]
     assert 1 < sum(truth) < 7
     domain = R.Ball(center, 2.0).on(space)

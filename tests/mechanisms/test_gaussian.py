@@ -232,7 +232,7 @@ def test_expected_error_and_quantiles_hold_on_flat_space():
     d = np.array([float(np.linalg.norm(m.release(np.zeros(5), rng=i).value)) for i in range(600)])
     release = m.release(np.zeros(5), rng=0)
     assert release.expected_error == pytest.approx(np.sqrt(5) * m.sigma)
-    assert release.error_law.kind == "exact"  # pyright: ignore[reportOptionalMemberAccess]
+    assert release.error_law.kind == "exact"
     assert ks_p_value(d, lambda r: stats.chi.cdf(r / m.sigma, 5)) > ALPHA
     for q in (0.1, 0.5, 0.95):
         assert release.error_quantile(q) == pytest.approx(stats.chi.ppf(q, 5) * m.sigma, rel=1e-9)
@@ -254,7 +254,7 @@ def test_error_formula_on_curved_spaces_is_an_upper_bound_and_attained_on_hyperb
     v = manifold.log(base, value) + m.sigma * manifold.tangent_from_normals(base, z)
     d2 = np.asarray(manifold.dist(value, manifold.exp(base, v))) ** 2
     se = d2.std() / np.sqrt(d2.size)
-    bound = m.error_law.mean_square  # pyright: ignore[reportOptionalMemberAccess]
+    bound = m.error_law.mean_square
     assert d2.mean() <= bound + 5 * se
     if exact:
         assert bound == pytest.approx(d2.mean(), abs=6 * se + 0.02 * bound)

@@ -125,8 +125,8 @@ def test_released_distance_follows_the_accounted_law(manifold, cdf):
     assert ks_p_value(d, cdf(m.scale)) > ALPHA
     assert ks_p_value(0.75 * d, cdf(m.scale)) < ALPHA  # planted: too little noise
     law = releases[0].error_law
-    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.3)  # pyright: ignore[reportOptionalMemberAccess]
-    assert abs(np.mean(d <= law.quantile(0.5)) - 0.5) < 5 * 0.5 / np.sqrt(300)  # pyright: ignore[reportOptionalMemberAccess]
+    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.3)
+    assert abs(np.mean(d <= law.quantile(0.5)) - 0.5) < 5 * 0.5 / np.sqrt(300)
     assert releases[0].guarantee == R.pure(1.0)
 
 
@@ -142,9 +142,9 @@ def test_error_law_agrees_with_many_exact_draws(manifold):
         )
     )
     law = m.error_law
-    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.03)  # pyright: ignore[reportOptionalMemberAccess]
+    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.03)
     for q in (0.1, 0.5, 0.9):
-        assert law.quantile(q) == pytest.approx(np.quantile(d, q), rel=0.03)  # pyright: ignore[reportOptionalMemberAccess]
+        assert law.quantile(q) == pytest.approx(np.quantile(d, q), rel=0.03)
 
 
 # -------------------------------------------------------------------- K-norm gradient
@@ -198,9 +198,9 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
     assert wrong.shape == log_volume.shape
     for value in (exact, rough):
         drawn = k_norm_draws(m, value, 4)
-        assert ks_p_value(manifold.dist(manifold.origin, drawn), cdf) > ALPHA  # pyright: ignore[reportArgumentType]
+        assert ks_p_value(manifold.dist(manifold.origin, drawn), cdf) > ALPHA
         # planted: proposals taken without the acceptance
-        assert ks_p_value(manifold.dist(exact, drawn), other) < ALPHA  # pyright: ignore[reportArgumentType]
+        assert ks_p_value(manifold.dist(exact, drawn), other) < ALPHA
 
 
 def test_k_norm_is_pure_on_a_grid_for_worst_case_neighbours():
@@ -228,7 +228,7 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
     log_density = log_volume - gradient_norms(sphere, records, points) / m.scale
     cdf = oracles.cdf_from_weights(np.asarray(sphere.dist(mean, points)), log_density)
     assert np.all(np.asarray(sphere.dist(sphere.origin, releases)) <= 0.4)
-    assert ks_p_value(sphere.dist(mean, releases), cdf) > ALPHA  # pyright: ignore[reportArgumentType]
+    assert ks_p_value(sphere.dist(mean, releases), cdf) > ALPHA
     assert ks_p_value(0.7 * np.asarray(sphere.dist(mean, releases)), cdf) < ALPHA
 
 
@@ -325,7 +325,7 @@ def test_k_norm_refuses_what_it_cannot_draw_exactly():
             strong_convexity=0.5,
         )
     with pytest.raises(R.InvalidArgument, match="objective_gradient"):
-        KNormGradient(R.Euclidean(2), objective_gradient=3, sensitivity=0.1, epsilon=1.0)  # pyright: ignore[reportArgumentType]
+        KNormGradient(R.Euclidean(2), objective_gradient=3, sensitivity=0.1, epsilon=1.0)
     flat = R.Euclidean(2)
     ledger = R.Ledger(R.Budget(5.0))
     weak = KNormGradient(
@@ -365,8 +365,8 @@ def test_a_value_far_from_the_minimum_is_refused_before_the_charge():
     """A draw about it would take exp(|grad F(value)| / s) tries."""
     ledger = R.Ledger(R.Budget(5.0))
     for name, mechanism in (
-        ("own", KNormGradient(R.Euclidean(2), objective_gradient=lambda x: x, **SMALL)),  # pyright: ignore[reportArgumentType]
-        ("mean", KNormGradient(R.Euclidean(2), objective_gradient=OF_ZEROS, **SMALL)),  # pyright: ignore[reportArgumentType]
+        ("own", KNormGradient(R.Euclidean(2), objective_gradient=lambda x: x, **SMALL)),
+        ("mean", KNormGradient(R.Euclidean(2), objective_gradient=OF_ZEROS, **SMALL)),
     ):
         for far in (8.5 * mechanism.scale, 1e3, 1e100):
             with pytest.raises(R.InvalidArgument, match="too far from the minimum"):

@@ -1,6 +1,5 @@
 """Shares of a budget: exact, refused above the whole before the draw, with their own noise."""
 
-# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 import math

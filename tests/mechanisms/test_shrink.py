@@ -29,11 +29,11 @@ def test_shrinking_is_never_worse_on_average(distance):
     shrunk, s = squared_errors(True, value)
     se = np.std(shrunk - plain) / np.sqrt(plain.size)
     assert np.mean(shrunk) <= np.mean(plain) + 4 * se
-    assert np.mean(shrunk) <= s.error_law.mean_square * 1.1  # pyright: ignore[reportOptionalMemberAccess]
-    assert s.error_law.mean_square == m.error_law.mean_square  # pyright: ignore[reportOptionalMemberAccess]
-    assert s.error_law.kind == "upper bound"  # pyright: ignore[reportOptionalMemberAccess]
+    assert np.mean(shrunk) <= s.error_law.mean_square * 1.1
+    assert s.error_law.mean_square == m.error_law.mean_square
+    assert s.error_law.kind == "upper bound"
     for q in (0.5, 0.9, 0.99):
-        assert np.mean(np.sqrt(shrunk) <= s.error_law.quantile(q)) >= q - 0.05  # pyright: ignore[reportOptionalMemberAccess]
+        assert np.mean(np.sqrt(shrunk) <= s.error_law.quantile(q)) >= q - 0.05
     if distance == 0.0:  # the risk of the positive-part estimate at 0 is below 2 / d of the noise's
         assert np.mean(shrunk) < 2 / 6 * np.mean(plain)
 
@@ -46,12 +46,12 @@ def test_the_bound_of_the_squared_error_knows_the_distance(distance):
     law = m.law_at(distance)
     se = np.std(found) / np.sqrt(found.size)
     noise = 6 * m.sigma**2
-    assert np.mean(found) - 4 * se <= law.mean_square < noise  # pyright: ignore[reportOptionalMemberAccess]
-    assert m.law_at(2 * distance + 0.1).mean_square > law.mean_square  # pyright: ignore[reportOptionalMemberAccess]
-    plain = noise - law.mean_square  # what is gained, at least: (d - 2)^2 sigma^4 / (v^2 + ...)  # pyright: ignore[reportOptionalMemberAccess]
+    assert np.mean(found) - 4 * se <= law.mean_square < noise
+    assert m.law_at(2 * distance + 0.1).mean_square > law.mean_square
+    plain = noise - law.mean_square  # what is gained, at least: (d - 2)^2 sigma^4 / (v^2 + ...)
     assert np.isclose(plain, 16 * m.sigma**4 / (distance**2 + 4 * m.sigma**2))
     if distance == 2.0:
-        assert np.mean(found) > 0.9 * law.mean_square  # pyright: ignore[reportOptionalMemberAccess]
+        assert np.mean(found) > 0.9 * law.mean_square
 
 
 def test_shrinking_looks_at_the_released_vector_alone():

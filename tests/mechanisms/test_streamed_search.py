@@ -62,7 +62,7 @@ def test_records_are_never_all_in_memory(both, monkeypatch) -> None:
 def test_what_cannot_be_read_after_the_charge_gives_no_value(both, tmp_path, monkeypatch) -> None:
     ledger, read = Ledger(Budget(2.0, 1e-5)), Doors.MappedFile.read
 
-    def gone(self: Doors.MappedFile, start: int, stop: int):  # pyright: ignore[reportInvalidTypeForm]
+    def gone(self: Doors.MappedFile, start: int, stop: int):
         (tmp_path / "x.npy").unlink(missing_ok=True)
         return read(self, start, stop)
 

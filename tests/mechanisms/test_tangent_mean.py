@@ -39,13 +39,13 @@ def test_errors_are_at_most_what_is_stated(space, budget):
     for seed in range(60):
         release = mechanism.release(X, seed, ledger=ledger)
         errors.append(float(space.dist(target, release.value)))
-    assert bool(space.belongs(release.value, 1e-8))  # pyright: ignore[reportPossiblyUnboundVariable]
+    assert bool(space.belongs(release.value, 1e-8))
     assert ledger.charges == 60
-    assert release.guarantee.within(budget)  # pyright: ignore[reportPossiblyUnboundVariable]
-    assert release.error_law is not None  # pyright: ignore[reportPossiblyUnboundVariable]
+    assert release.guarantee.within(budget)
+    assert release.error_law is not None
     square = np.square(errors)
     room = 4 * np.std(square) / math.sqrt(len(square))
-    assert np.mean(square) - room <= release.error_law.mean_square  # pyright: ignore[reportPossiblyUnboundVariable]
+    assert np.mean(square) - room <= release.error_law.mean_square
     assert max(errors) <= 2 * ball.radius * 1.2
 
 

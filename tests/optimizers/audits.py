@@ -77,7 +77,7 @@ def scores(optimizer, noise, kind=Gradients.NoisyGradient, attack=None, seed=1):
             repetitions=TRIALS,
             rng=seed + i,
             kind=kind,
-            **given,  # pyright: ignore[reportArgumentType]
+            **given,
         )
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim
@@ -98,12 +98,12 @@ def excess(a, b, claim, alpha=ALPHA):
     for left, right in ((a, b), (b, a), (-a, -b), (-b, -a)):
         levels = np.concatenate([np.linspace(0.01, 0.99, 99), [0.995, 0.999]])
         cuts = np.quantile(np.concatenate([left[:half], right[:half]]), levels)
-        gained = _gain(*_counts(left[:half], right[:half], cuts), half, bounds, alpha)  # pyright: ignore[reportCallIssue]
+        gained = _gain(*_counts(left[:half], right[:half], cuts), half, bounds, alpha)
         if gained.max() > best[0]:
             best = (gained.max(), (left, right, cuts[np.argmax(gained)]))
-    left, right, cut = best[1]  # pyright: ignore[reportGeneralTypeIssues]
+    left, right, cut = best[1]
     return float(
-        _gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0]  # pyright: ignore[reportCallIssue]
+        _gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0]
     )
 
 

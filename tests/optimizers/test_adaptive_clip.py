@@ -201,7 +201,7 @@ def test_what_is_refused_is_refused_from_public_numbers():
     with pytest.raises(InvalidArgument, match="clip_norm"):
         DPRGD(clip_norm="adaptive", output="uniform")
     with pytest.raises(InvalidArgument, match="clip_norm"):
-        DPRSVRG(clip_norm="adaptive")  # pyright: ignore[reportArgumentType]
+        DPRSVRG(clip_norm="adaptive")
     with pytest.raises(InvalidArgument, match="clip_norm"):
         DPRGD(clip_norm="automatic")
     with pytest.raises(InvalidArgument, match="local"):

@@ -136,7 +136,7 @@ def test_a_batch_wider_than_planned_is_not_cut(monkeypatch):
         "riemdp.randomness.NoiseSource.integers", lambda *_: np.zeros((2, 500), dtype=np.int64)
     )
     indices, mask = original("allocated batches")(noise_source(1), 500, 10, 2)
-    assert np.array_equal(assignments(indices, mask, 500, 10, 2), np.zeros((2, 500)))  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(assignments(indices, mask, 500, 10, 2), np.zeros((2, 500)))
     assert mask.sum() == 1000
 
 
@@ -147,7 +147,7 @@ def test_a_run_reads_every_record_once_an_epoch_at_a_step_of_its_own():
     t, epochs, runs = 4, 2, 20_000
     data = np.zeros((8, 1))
     data[3] = 1.0
-    run = settings(t * epochs, 2, rate=lambda step: 2.0**step)  # pyright: ignore[reportArgumentType]
+    run = settings(t * epochs, 2, rate=lambda step: 2.0**step)
     values, _ = replicate(LINEAR, data, np.zeros(1), run, noise_std=0.0, repetitions=runs, rng=3)
     taken = np.rint(-np.asarray(values)[:, 0] * 8 / t).astype(np.int64)  # divided by n / t
     where = {2**i + 2**j: t * i + j - t for i, j in itertools.product(range(t), range(t, 2 * t))}
@@ -197,7 +197,7 @@ def transcripts(plan, there, epochs, seed):
 def log_ratio(y, z, epochs):
     """The exact log likelihood ratio of transcripts of `epochs` epochs each."""
     t = y.shape[-1]
-    one = special.logsumexp((y - 0.5) / z**2, axis=-1) - math.log(t)  # pyright: ignore[reportOperatorIssue]
+    one = special.logsumexp((y - 0.5) / z**2, axis=-1) - math.log(t)
     return one.reshape(-1, epochs).sum(axis=1)
 
 
@@ -205,7 +205,7 @@ def log_ratio_of_one_bin(y, z, epochs):
     """The same for someone who knows that a record keeps its step."""
     t = y.shape[-1]
     steps = (y.reshape(-1, epochs, t) - 0.5).sum(axis=1) / z**2
-    return special.logsumexp(steps, axis=-1) - math.log(t)  # pyright: ignore[reportOperatorIssue]
+    return special.logsumexp(steps, axis=-1) - math.log(t)
 
 
 def attack(t, epochs, z, score=log_ratio, claim=None, trials=15_000):
@@ -214,7 +214,7 @@ def attack(t, epochs, z, score=log_ratio, claim=None, trials=15_000):
     assert plan.noise_multiplier == pytest.approx(z)
     found = [transcripts(plan, there, epochs * trials, seed) for seed, there in ((1, 1), (2, 0))]
     scores = [score(y, z, epochs) for y in found]
-    return audits.excess(*scores, claim or plan.guarantee())  # pyright: ignore[reportCallIssue]
+    return audits.excess(*scores, claim or plan.guarantee())
 
 
 @pytest.mark.parametrize(("t", "epochs", "z"), [(2, 1, 0.6), (3, 2, 0.7)])

@@ -187,7 +187,7 @@ def test_an_understated_record_lipschitz_does_not_understate_the_sensitivity():
     wrong = Problem(
         m,
         lambda w, z: 50.0 * honest.loss(w, z),
-        gradient=lambda w, z: 50.0 * honest.gradient(w, z),  # pyright: ignore[reportOptionalCall]
+        gradient=lambda w, z: 50.0 * honest.gradient(w, z),
         ball=honest.ball,
         record_lipschitz=2.0,
     )
@@ -224,8 +224,8 @@ def test_the_clip_about_the_centre_never_binds_when_the_constant_is_right(m, cen
     x = np.asarray(m.exp(base, 0.299 * v / lengths))
     for kind in (DPRGD, DPRSGD):
         given = (4,) if kind is DPRGD else (4, 7)
-        confined = moved(problem, x, x[0], kind(*given, 0.2, sensitivity="domain")).value  # pyright: ignore[reportCallIssue]
-        plain = moved(problem, x, x[0], kind(*given, 0.2, 1e3)).value  # pyright: ignore[reportCallIssue]
+        confined = moved(problem, x, x[0], kind(*given, 0.2, sensitivity="domain")).value
+        plain = moved(problem, x, x[0], kind(*given, 0.2, 1e3)).value
         np.testing.assert_allclose(confined, plain, atol=1e-10)
 
 

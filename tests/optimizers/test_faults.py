@@ -45,7 +45,7 @@ def scores(optimizer, kind=Gradients.NoisyGradient, data=None, seed=1, sigma=SIG
             kind=kind,
         )
         out.append(np.asarray(values)[:, 0])
-    return out[0], out[1], claim  # pyright: ignore[reportPossiblyUnboundVariable]
+    return out[0], out[1], claim
 
 
 LINEAR = Problem(

@@ -353,7 +353,7 @@ def test_two_data_sets_cannot_be_told_apart_by_which_numbers_are_possible(monkey
 # ------------------------------------------------------------------------------ what is said
 def arithmetic(problem, optimizer, n=20, **more):
     given = {"budget": Budget(1.0, 1e-5)} | more
-    return plan_optimizer(problem, n, optimizer, given.pop("budget"), **given).details["numerics"]  # pyright: ignore[reportArgumentType]
+    return plan_optimizer(problem, n, optimizer, given.pop("budget"), **given).details["numerics"]
 
 
 def test_what_is_called_lattice_and_what_is_not():

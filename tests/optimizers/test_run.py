@@ -312,7 +312,7 @@ class _Vector:
         (lambda: run(DPRSVRG(1, 3, 0.1, batch_size=N + 1)), "batch_size"),
         (lambda: DPRGD(0, 0.1), "steps"),
         (lambda: DPRGD(-3, 0.1), "steps"),
-        (lambda: DPRGD(2.5, 0.1), "steps"),  # pyright: ignore[reportArgumentType]
+        (lambda: DPRGD(2.5, 0.1), "steps"),
         (lambda: DPRGD(3, 0.1, 0.0), "clip_norm"),
         (lambda: DPRGD(3, 0.1, float("nan")), "clip_norm"),
         (lambda: DPRGD(3, -0.1), "learning_rate"),
@@ -339,7 +339,7 @@ class _Vector:
         (lambda: run(data=X[:0]), "data"),
         (lambda: run(data=np.array(["a", "b"])), "data"),
         (lambda: run(data=1.0), "data"),
-        (lambda: private_minimize("p", X, START, DPRGD(3, 0.1), BUDGET), "problem"),  # pyright: ignore[reportArgumentType]
+        (lambda: private_minimize("p", X, START, DPRGD(3, 0.1), BUDGET), "problem"),
         (lambda: private_minimize(P, X, 2 * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),

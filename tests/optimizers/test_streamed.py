@@ -179,8 +179,8 @@ def _with_the_last_twice(totals: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.slow
 def test_dask_on_two_workers() -> None:
     """The step is sent to other processes, and only sums come back."""
-    import dask.array  # pyright: ignore[reportMissingImports]
-    from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports]
+    import dask.array
+    from distributed import Client, LocalCluster
 
     array = dask.array.from_array(records(), chunks=(99, 2))
     with (
@@ -262,7 +262,7 @@ def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -
     plant(monkeypatch, "entries of batches in a file", 80)  # one step of 40 records
     X, calls, read = mapped(tmp_path, records()), [], Doors.MappedFile.read
 
-    def interrupted(self: Doors.MappedFile, start: int, stop: int) -> Any:  # pyright: ignore[reportInvalidTypeForm]
+    def interrupted(self: Doors.MappedFile, start: int, stop: int) -> Any:
         calls.append(start)
         if len(calls) == 30:
             raise KeyboardInterrupt

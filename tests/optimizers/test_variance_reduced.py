@@ -203,4 +203,4 @@ def test_a_lower_bound_above_the_upper_one_is_refused(given):
             Budget(1.0, 1e-5),
         )
     with pytest.raises(InvalidArgument, match="convexity"):
-        Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))  # pyright: ignore[reportArgumentType]
+        Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))

@@ -111,7 +111,7 @@ def test_medmnist(folders):
     arrays |= {
         f"{s}_labels": rng.integers(0, 9, (4, 1)).astype(np.uint8) for s in ("train", "val", "test")
     }
-    np.savez(folders[0] / "medmnist" / "pathmnist.npz", **arrays)  # pyright: ignore[reportArgumentType]
+    np.savez(folders[0] / "medmnist" / "pathmnist.npz", **arrays)
     images = datasets.pathmnist("all")
     assert images.images.shape == (12, 28, 28, 3)
     np.testing.assert_array_equal(images.labels[4:8], arrays["val_labels"][:, 0])

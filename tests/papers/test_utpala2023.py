@@ -51,7 +51,7 @@ ARTEFACTS += [f"utpala2023-figure-3{p}" for p in "abc"]
 # alpha, Figure 2
 def test_alpha_is_the_minimum_of_the_printed_bracket():
     grid = np.linspace(0.001, 0.999, 99_801)
-    assert grid[np.argmin(bracket(grid))] == pytest.approx(ALPHA_OPTIMAL, abs=1e-5)  # pyright: ignore[reportArgumentType]
+    assert grid[np.argmin(bracket(grid))] == pytest.approx(ALPHA_OPTIMAL, abs=1e-5)
     assert pytest.approx((math.sqrt(2) + math.sqrt(28)) ** 2) == bracket(ALPHA_OPTIMAL)
     # The stationary point in closed form: 26 a^2 + 4 a - 2 = 0.
     assert abs(26 * ALPHA_OPTIMAL**2 + 4 * ALPHA_OPTIMAL - 2) < 1e-12

@@ -1,4 +1,3 @@
-# pyright: reportArgumentType=false, reportIndexIssue=false
 """Pictures hold what was given, leave matplotlib alone, and are written whole or not at all."""
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
     mu = np.linalg.norm(tangents[1] - tangents[0]) / made.scale
     claimed = 1 / R.gaussian_noise_multiplier(BUDGET)
     assert 0.999 * claimed <= mu <= claimed * (1 + 1e-9)
-    assert made.guarantee.delta(1.0) >= R.privacy.gaussian(1 / mu).delta(1.0)  # pyright: ignore[reportArgumentType]
+    assert made.guarantee.delta(1.0) >= R.privacy.gaussian(1 / mu).delta(1.0)
 
 
 def scores(n, count, first):

@@ -149,9 +149,9 @@ def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
     moved = R.plan_private_mean(manifold, ball, 8, budget)  # the default
     row, same = plain[0], moved[0]
     assert row.mechanism == same.mechanism
-    assert row.expected_error > 3.9 > same.expected_error == 2.0  # the diameter  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    assert row.expected_error > 3.9 > same.expected_error == 2.0  # the diameter
     assert row.typical_error == pytest.approx(row.expected_error)
-    assert row.typical_error > 3.9 > 1.2 > same.typical_error  # in a ball of radius 1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    assert row.typical_error > 3.9 > 1.2 > same.typical_error  # in a ball of radius 1
     assert plain.best().mechanism == "riemannian-laplace"
     far = np.full((8, 2), np.nan)
     release = R.private_frechet_mean(manifold, far, ball, budget, rng=1)
@@ -174,5 +174,5 @@ def test_gaussian_noise_that_is_shrunk_is_compared_as_such():
         for i in range(200)
     ]
     found = math.sqrt(np.mean(np.square(errors)))
-    assert 0.6 * row.typical_error < found <= 1.05 * row.typical_error  # pyright: ignore[reportOperatorIssue]
-    assert row.typical_error < row.expected_error < 1.1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    assert 0.6 * row.typical_error < found <= 1.05 * row.typical_error
+    assert row.typical_error < row.expected_error < 1.1

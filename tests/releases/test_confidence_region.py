@@ -79,7 +79,7 @@ def test_a_region_holds_the_mean_as_often_as_stated(name, mechanism):
     def release(seed: int) -> riemdp.Release:
         return riemdp.private_frechet_mean(space, X, ball, GAUSSIAN, mechanism=mechanism, rng=seed)
 
-    offsets = np.array([float(release(i).observation.offsets(target)) for i in range(RUNS)])  # pyright: ignore[reportOptionalMemberAccess]
+    offsets = np.array([float(release(i).observation.offsets(target)) for i in range(RUNS)])
     narrow, wide = (release(0).confidence_region(level).radius for level in LEVELS)
     assert coverage_p_value(offsets <= narrow, LEVELS[0]) > ALPHA
     assert coverage_p_value(offsets <= wide, LEVELS[1]) > ALPHA
@@ -103,7 +103,7 @@ def test_a_region_without_a_ball_holds_the_mean_as_often_as_stated(name):
         release = mechanism.release(X, seed)
         target = oracle(space, X, release.details["ball"])
         shares.append(
-            float(release.observation.offsets(target)) / release.confidence_region(LEVELS[1]).radius  # pyright: ignore[reportOptionalMemberAccess]
+            float(release.observation.offsets(target)) / release.confidence_region(LEVELS[1]).radius
         )
     assert coverage_p_value(np.array(shares) <= 1.0, LEVELS[1]) > ALPHA
     assert coverage_p_value(np.array(shares) <= 0.8, LEVELS[1]) < ALPHA
@@ -124,7 +124,7 @@ def test_a_region_of_laplace_noise_holds_the_mean_as_often_as_stated():
                 space, X, ball, budget, mechanism=mechanism, rng=seed
             )
             radius = release.confidence_region(LEVELS[1]).radius
-            found.append(float(release.observation.offsets(target)) / radius)  # pyright: ignore[reportOptionalMemberAccess]
+            found.append(float(release.observation.offsets(target)) / radius)
         return np.array(found)
 
     wrapped = offsets("wrapped-laplace", PURE)
@@ -191,8 +191,8 @@ def test_a_tolerance_widens_the_region():
     seen = release.observation
     bound = FrechetMean(ball.on(space), len(X)).error_bound
     assert bound > 0
-    assert seen.slack >= bound  # pyright: ignore[reportOptionalMemberAccess]
-    wider = seen.within(ball.on(space), 1e-3)  # pyright: ignore[reportOptionalMemberAccess]
+    assert seen.slack >= bound
+    wider = seen.within(ball.on(space), 1e-3)
     other = dataclasses.replace(release, observation=wider)
     extra = other.confidence_region().radius - release.confidence_region().radius
     assert extra == pytest.approx(1e-3, rel=1e-9)
@@ -228,7 +228,7 @@ def test_the_edge_is_the_edge(space):
     region = release.confidence_region()
     edge = region.boundary(24)
     assert edge.shape == (24, *space.shape)
-    np.testing.assert_allclose(release.observation.offsets(edge), region.radius, rtol=1e-7)  # pyright: ignore[reportOptionalMemberAccess]
+    np.testing.assert_allclose(release.observation.offsets(edge), region.radius, rtol=1e-7)
     if space.dim == 2:
         np.testing.assert_allclose(edge[0], edge[-1], atol=1e-9)
     assert bool(region.contains(region.center))

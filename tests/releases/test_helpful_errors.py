@@ -49,16 +49,16 @@ def refusal(call) -> str:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: private_frechet_mean(x, SPACE, BALL, BUDGET), "swapped"),  # pyright: ignore[reportArgumentType]
-        (lambda x: riemdp.private_ball(x, SPACE, AdaptiveBall(), BUDGET), "swapped"),  # pyright: ignore[reportArgumentType]
+        (lambda x: private_frechet_mean(x, SPACE, BALL, BUDGET), "swapped"),
+        (lambda x: riemdp.private_ball(x, SPACE, AdaptiveBall(), BUDGET), "swapped"),
         (lambda x: riemdp.frechet_mean(x, SPACE), "swapped"),
-        (lambda x: riemdp.plan_private_mean(BALL, SPACE, 100, BUDGET), "swapped"),  # pyright: ignore[reportArgumentType, reportCallIssue]
-        (lambda x: private_frechet_mean(SPACE, BALL, x, BUDGET), "`ball`"),  # pyright: ignore[reportArgumentType]
-        (lambda x: private_frechet_mean(SPACE, x, BUDGET, BALL), "`budget`"),  # pyright: ignore[reportArgumentType]
+        (lambda x: riemdp.plan_private_mean(BALL, SPACE, 100, BUDGET), "swapped"),
+        (lambda x: private_frechet_mean(SPACE, BALL, x, BUDGET), "`ball`"),
+        (lambda x: private_frechet_mean(SPACE, x, BUDGET, BALL), "`budget`"),
         (lambda x: private_frechet_mean(SPACE, x, BALL, x), "`budget`"),
-        (lambda x: private_frechet_mean(riemdp.SPDAffineInvariant, x, BALL, BUDGET), "the class"),  # pyright: ignore[reportArgumentType]
-        (lambda x: private_frechet_mean("riemann", x, BALL, BUDGET), "`manifold` is a str"),  # pyright: ignore[reportArgumentType]
-        (lambda x: BALL.clamp(x, SPACE), "Ball.clamp(manifold, x)"),  # pyright: ignore[reportArgumentType]
+        (lambda x: private_frechet_mean(riemdp.SPDAffineInvariant, x, BALL, BUDGET), "the class"),
+        (lambda x: private_frechet_mean("riemann", x, BALL, BUDGET), "`manifold` is a str"),
+        (lambda x: BALL.clamp(x, SPACE), "Ball.clamp(manifold, x)"),
         (lambda x: riemdp.plan_private_mean(SPACE, BALL, x, BUDGET), "`n`"),
         (lambda x: private_frechet_mean(SPACE, x, BALL, BUDGET, weights=x, n_min=x), "`n_min`"),
     ],

@@ -93,7 +93,7 @@ def test_on_flat_spaces_it_is_the_ellipsoid_of_its_formula():
     values, vectors = np.linalg.eigh(np.asarray(moment.value))
     upper = (vectors * (np.maximum(values, 0.0) + moment.scale)) @ vectors.T
     covariance = upper / n + mean.scale**2 * np.eye(3)
-    assert np.allclose(region.axes @ region.axes.T, covariance, rtol=1e-6)  # pyright: ignore[reportOptionalMemberAccess, reportOptionalOperand]
+    assert np.allclose(region.axes @ region.axes.T, covariance, rtol=1e-6)
     assert region.radius == pytest.approx(stats.chi(3).isf(a), rel=1e-5)
     assert region.half_axes[0] == pytest.approx(
         region.radius * np.sqrt(np.linalg.eigvalsh(covariance)[-1]), rel=1e-6
@@ -178,9 +178,9 @@ def test_what_it_does_not_cover_is_refused():
     def refused(match, mean=mean, moment=moment, **more):
         options = {"dispersion": moment, "method": "limit-theorem"} | more
         with pytest.raises(riemdp.InvalidArgument, match=match):
-            mean.confidence_region(0.9, **({"of": "population"} | options))  # pyright: ignore[reportArgumentType]
+            mean.confidence_region(0.9, **({"of": "population"} | options))
 
-    refused("dispersion", moment=None)  # pyright: ignore[reportArgumentType]
+    refused("dispersion", moment=None)
     refused("dispersion", moment=mean)
     refused("dispersion", moment=riemdp.private_frechet_variance(space, X, ball, GAUSSIAN, rng=1))
     refused("method", method="clt")

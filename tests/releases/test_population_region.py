@@ -1,4 +1,3 @@
-# pyright: reportOptionalMemberAccess=false, reportArgumentType=false
 """Where the mean of a population lies: coverage, the formula, and what is refused."""
 
 from __future__ import annotations

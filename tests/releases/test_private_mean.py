@@ -209,7 +209,7 @@ def test_auto_is_the_row_of_the_plan_and_never_looks_at_the_data():
         assert release.details["plan"] == str(plan)
         assert "<- auto" in str(plan)
         finite = [r for r in plan if r.eligible]
-        assert plan.best().typical_error == min(r.typical_error for r in finite)  # pyright: ignore[reportArgumentType]
+        assert plan.best().typical_error == min(r.typical_error for r in finite)
         if budget.delta == 0:
             assert "gaussian" not in plan.best().mechanism
 
@@ -253,12 +253,12 @@ def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
     with pytest.raises(R.InvalidArgument, match=r"k-norm-gradient: argument `ball\.radius` = 0\.6"):
         too_large.best(BUDGET)
     assert (
-        R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0  # pyright: ignore[reportOptionalOperand]
+        R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0
     )
     two = R.plan_private_mean(
         R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1), R.Budget(1.0)]
     )
-    assert two.best(R.Budget(0.1)).expected_error > two.best(R.Budget(1.0)).expected_error  # pyright: ignore[reportOperatorIssue]
+    assert two.best(R.Budget(0.1)).expected_error > two.best(R.Budget(1.0)).expected_error
 
 
 # -------------------------------------------------------------------- sad paths: nothing is spent

@@ -91,7 +91,7 @@ def test_the_noise_is_that_of_the_sensitivity(budget):
     mechanism = VarianceNoise(plane, Ball(np.zeros(2), r), n=n, budget=budget)
     variance = np.mean(np.minimum(np.linalg.norm(X, axis=1), r) ** 2)
     releases = [mechanism.release(X, i) for i in range(900)]
-    noise = np.array([rel.observation.coordinates - variance for rel in releases])  # pyright: ignore[reportOptionalMemberAccess]
+    noise = np.array([rel.observation.coordinates - variance for rel in releases])
     if budget.delta:
         scale = r**2 / n * gaussian_noise_multiplier(budget)
         assert gaussian_p_value(noise, scale) > ALPHA

@@ -124,7 +124,7 @@ def test_the_front_door_keeps_its_promise():
         for k, X in enumerate(pair)
     ]
     mu = 1.0 / gaussian_noise_multiplier(GAUSSIAN)
-    assert gaussian_mu_lower_bound(*scores) <= mu  # pyright: ignore[reportArgumentType]
+    assert gaussian_mu_lower_bound(*scores) <= mu
     means = np.array([1.0, -1.0]) / n  # exact scores
     planted = [m + (s - m) / 12.0 for m, s in zip(means, scores, strict=True)]
     assert gaussian_mu_lower_bound(*planted) > mu

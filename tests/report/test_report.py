@@ -1,5 +1,3 @@
-# pyright: reportPossiblyUnboundVariable=false, reportOptionalMemberAccess=false
-# pyright: reportArgumentType=false, reportOptionalOperand=false
 """The report: what it says, that it holds nothing secret, that it is one safe page, written whole
 or not at all.
 """

@@ -61,7 +61,7 @@ def test_the_private_value_does_not_enter_what_becomes_of_an_spd_draw(k, spread,
     eta, other = np.eye(k), z @ z.T / k + 0.3 * np.eye(k)
     view = View(None, reach)
     here = affine_points(eta, q[None], w[None], view)[0]
-    there = affine_points(other, *(a[None] for a in same_draw_seen_from(eta, other, q, w)), view)[0]  # pyright: ignore[reportCallIssue]
+    there = affine_points(other, *(a[None] for a in same_draw_seen_from(eta, other, q, w)), view)[0]
     # a rounded product of condition e^s holds its logarithm to about 1e-16 e^s
     held = min(spread, 33.0) if math.isinf(reach) else min(spread, 9.0 * math.sqrt(2))
     atol = 1e-13 * max(1.0, math.exp(held)) + 1e-9
@@ -337,7 +337,7 @@ def test_far_spd_draws_do_not_name_the_private_value(fraction, count):
     ]
     for value in (a, b):  # what lies on the set that each value alone would have left
         events = [np.abs(relative_spread(value, x) - 33.0) < 0.02 for x in released]
-        assert proportions_differ(*events) > ALPHA  # pyright: ignore[reportOperatorIssue]
+        assert proportions_differ(*events) > ALPHA
 
 
 @pytest.mark.parametrize("s", [0.99, pytest.param(0.999, marks=pytest.mark.slow)])
@@ -378,7 +378,7 @@ def test_far_draws_through_the_front_door_do_not_name_the_mean():
             ]
         )
         events.append(np.abs(relative_spread(np.eye(2), values) - 33.0) < 0.02)
-    assert proportions_differ(*events) > ALPHA  # pyright: ignore[reportOperatorIssue]
+    assert proportions_differ(*events) > ALPHA
 
 
 # -------------------------------------------------------------------- the law is still the law

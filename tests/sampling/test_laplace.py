@@ -296,9 +296,9 @@ def test_truncated_hyperbolic_plane_off_centre():
     d = np.asarray(manifold.dist(eta, points))
     cdf = oracles.cdf_from_weights(d, np.log(np.sinh(rho)) - d / s)
     assert np.max(np.asarray(manifold.dist(manifold.origin, x))) <= r
-    assert ks_p_value(manifold.dist(eta, x), cdf) > ALPHA  # pyright: ignore[reportArgumentType]
+    assert ks_p_value(manifold.dist(eta, x), cdf) > ALPHA
     half = oracles.cdf_from_weights(d, np.log(np.sinh(rho)) - 2 * d / s)
-    assert ks_p_value(manifold.dist(eta, x), half) < ALPHA  # pyright: ignore[reportArgumentType]
+    assert ks_p_value(manifold.dist(eta, x), half) < ALPHA
 
 
 @pytest.mark.slow

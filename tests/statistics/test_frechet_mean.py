@@ -119,7 +119,7 @@ def test_closed_forms():
     A = rng.standard_normal((2, 4, 9))
     a, b = A @ A.swapaxes(1, 2)
     middle = (
-        scipy.linalg.sqrtm(a)  # pyright: ignore[reportOperatorIssue]
+        scipy.linalg.sqrtm(a)
         @ scipy.linalg.sqrtm(
             np.linalg.inv(scipy.linalg.sqrtm(a)) @ b @ np.linalg.inv(scipy.linalg.sqrtm(a))
         )
@@ -128,7 +128,7 @@ def test_closed_forms():
     np.testing.assert_allclose(
         frechet_mean(SPDAffineInvariant(4), np.stack([a, b])).value,
         middle.real,
-        rtol=1e-9,  # pyright: ignore[reportAttributeAccessIssue]
+        rtol=1e-9,
     )
     logs = np.mean([scipy.linalg.logm(m) for m in (a, b)], axis=0)
     np.testing.assert_allclose(
