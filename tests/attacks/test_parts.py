@@ -132,7 +132,8 @@ def test_a_label_is_not_taken_for_the_name_of_the_column(tmp_path, labels):
     """With one label too many the first was dropped, and people got the records of others."""
     file = tmp_path / "groups.csv"
     file.write_text("\n".join(labels))
-    with pytest.raises(Commands.InputProblem, match="another length"):
-        Commands.read_groups(file, 3)
+    assert Commands.labels_of(file, 3) == labels
+    with pytest.raises(riemdp.InvalidArgument, match="groups"):
+        Doors.admit_people("groups", labels, 3)
     file.write_text("\n".join(["person", *labels]))
-    assert Commands.read_groups(file, 4)[0] == labels
+    assert Commands.labels_of(file, 4) == labels

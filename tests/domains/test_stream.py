@@ -131,7 +131,7 @@ def test_a_mean_errs_less_than_its_bound(n) -> None:
     x = rng.normal(size=(n, 2))
     w = rng.uniform(size=n)
     stream = _stream.Stream(Held([x]), np.asarray, 256, weights=w)
-    found = stream.mean(lambda points: points)
+    found = mean_of(stream, None, lambda points: points)
     weight = sum(map(Fraction, w.tolist()))
     for j in range(2):
         exact = sum(Fraction(a) * Fraction(b) for a, b in zip(w, x[:, j], strict=True)) / weight

@@ -121,7 +121,8 @@ def test_private_labels_pay_for_two_classes():
     with Ledger(Budget(1.0001, 1e-5)) as ledger:
         fitted = private_labels(random_state=1).fit(X, Y)
     one = fitted.releases_[0].guarantee
-    assert fitted.guarantee_ == one.compose(one) == ledger.spent
+    assert fitted.guarantee_ == ledger.spent
+    assert Accounts.adds_up([one, one], fitted.guarantee_)
     assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
     z = riemdp.gaussian_noise_multiplier(BUDGET, 2)
     for (
@@ -193,8 +194,9 @@ def test_half_the_noise_of_a_budget_is_what_two_releases_fit_into():
                 [half.guarantee, whole.share(0.51).guarantee], whole.guarantee
             )
             assert whole.guarantee.within(budget)
-            both = half.guarantee.compose(half.guarantee).epsilon(budget.delta)
-            assert both == pytest.approx(whole.guarantee.epsilon(budget.delta), rel=1e-9)
+            delta = 0.0 if pure else budget.delta
+            both = half.guarantee.compose(half.guarantee).epsilon(delta)
+            assert both == pytest.approx(whole.guarantee.epsilon(delta), rel=1e-9)
 
 
 def test_a_label_outside_the_classes_and_an_empty_class():
@@ -250,7 +252,7 @@ def test_class_means_with_much_noise_are_moved_into_the_ball(make, monkeypatch):
     """Radially, as a single mean is; and the stated error knows it."""
     given = {"budget": Budget(0.02, 1e-5), "count_outside": False, "random_state": 3}
     moved = make(**given).fit(X, Y)
-    plant(monkeypatch, "law of a moved release", lambda self, mechanism, radius: (None, False))
+    plant(monkeypatch, "law of a moved release", lambda mechanism, radius: (None, False))
     free = make(**given).fit(X, Y)
     lengths = []
     for inside, anywhere, release in zip(

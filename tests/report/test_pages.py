@@ -53,7 +53,7 @@ def reports() -> dict[str, PrivacyReport]:
         "k-norm": privacy_report(mean(mechanism="k-norm-gradient")),
         "tangent": privacy_report(mean(mechanism="tangent-mean")),
         "extrinsic": privacy_report(mean(mechanism="extrinsic-gaussian")),
-        "n_min": privacy_report(mean(adjacency="add-or-remove-one", n_min=300)),
+        "n_min": privacy_report(mean(n_min=300)),
         "people": privacy_report(mean(groups=people)),
         "people outside": privacy_report(mean(groups=people, ball=Ball(np.full(2, 5.0), 1.0))),
         "people tangent": privacy_report(mean(groups=people, mechanism="tangent-mean")),
@@ -77,17 +77,15 @@ def reports() -> dict[str, PrivacyReport]:
                 groups=np.arange(2000),
             )
         ),
-        "median": privacy_report(
-            quiet(riemdp.private_geometric_median, SPACE, X, BUDGET, search=SEARCH)
-        ),
+        "median": privacy_report(quiet(riemdp.private_geometric_median, SPACE, X, SEARCH, BUDGET)),
         "median people": privacy_report(
-            quiet(riemdp.private_geometric_median, SPACE, X, BUDGET, search=SEARCH, groups=people)
+            quiet(riemdp.private_geometric_median, SPACE, X, SEARCH, BUDGET, groups=people)
         ),
         "variance": privacy_report(quiet(riemdp.private_frechet_variance, SPACE, X, BALL, BUDGET)),
         "pca": privacy_report(pca(row_norm=1.0)),
         "pca people": privacy_report(pca(row_norm=1.0, groups=people)),
         "clipping people": privacy_report(
-            quiet(riemdp.private_clipping_bound, SPACE, X, BALL, 5.0, BUDGET, groups=people)
+            quiet(riemdp.private_clipping_bound, SPACE, X, BALL, BUDGET, reach=5.0, groups=people)
         ),
         "descent": privacy_report(mean(mechanism="dp-rgd")),
         "no guarantee": privacy_report(
@@ -194,7 +192,7 @@ def test_a_release_names_the_law_that_was_drawn(delta, law):
         mean(n=2000, ball=SEARCH, budget=budget, groups=own),
         quiet(riemdp.private_frechet_variance, SPACE, X, BALL, budget),
         quiet(riemdp.private_frechet_variance, SPACE, rows, SEARCH, budget),
-        quiet(riemdp.private_clipping_bound, SPACE, X, BALL, 5.0, budget),
+        quiet(riemdp.private_clipping_bound, SPACE, X, BALL, budget, reach=5.0),
         quiet(riemdp.private_tangent_covariance, SPACE, X, BALL, budget),
     )
     for release in releases:

@@ -35,6 +35,12 @@ PRECISE = 0.02  # of n: a count is not released more precisely than this, unless
 USEFUL = 0.25  # of n: a count that is less precise than this is not worth its share
 
 
+def check_wanted(wanted: bool | None) -> None:
+    """Refuse what is no answer to whether the records outside the ball are counted."""
+    if wanted is not None and not isinstance(wanted, bool):
+        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
+
+
 def share_of_count(noise: Noise, n: int, wanted: bool | None) -> Fraction:
     """The share of a budget that the count of records outside the ball takes, of mu^2 or of
     epsilon: public numbers only.
@@ -51,8 +57,7 @@ def share_of_count(noise: Noise, n: int, wanted: bool | None) -> Fraction:
     Raises:
         InvalidArgument: `wanted` is none of these.
     """
-    if wanted is not None and not isinstance(wanted, bool):
-        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
+    check_wanted(wanted)
     share = min(MOST, max(LEAST, noise.share_of_count(PRECISE * n)))
     useful = wanted or noise.count_deviation(share) <= USEFUL * n
     return Fraction(share) if useful and wanted is not False else Fraction(0)

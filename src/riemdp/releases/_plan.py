@@ -23,6 +23,7 @@ from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._base import PointMechanism, PureMechanism
 from ..mechanisms._common import optional_ball
+from ..mechanisms._counted import check_wanted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights
@@ -209,6 +210,7 @@ def made_plan(facts: MeanFacts, budgets: Budgets, count_outside: bool | None) ->
         budgets: As for `plan_private_mean`.
         count_outside: Whether the records outside the ball are counted.
     """
+    check_wanted(count_outside)
     weights = None if facts.weights is None else public_weights(facts.weights, facts.n)
     if optional_ball(facts.manifold, facts.ball) is None:
         raise invalid("ball", facts.ball, "give a public Ball(center, radius)")
