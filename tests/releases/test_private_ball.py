@@ -210,7 +210,7 @@ def test_the_plan_answers_how_many_records_are_needed(budget):
     planned: Any = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
     (row,) = planned.rows
     assert (row.enough, row.error_per_radius, row.noise_factor) == (None,) * 3
-    assert str(row.sampling_from) in str(planned)
+    assert f"{row.sampling_from:,}" in str(planned)
 
     def at(n) -> Any:
         return riemdp.plan_private_mean(space, AdaptiveBall(), n, budget).rows[0]
