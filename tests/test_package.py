@@ -92,7 +92,7 @@ MAY_BE_LOGGED = {
     "agreement",  # the hash of the public terms of a run
     "agreed",
     "fingerprint",
-    "setup",
+    "terms",  # the public terms of a run, by which a site counts its answers
     "len",
     "round",
     "invited",

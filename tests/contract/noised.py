@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from riemdp import Ball, Release
+from riemdp.federated import Answer
 
 from . import data as d
 from .entry import Data, Entry, Floats, numbers
@@ -161,6 +162,9 @@ def scale(result: Any) -> float:
     found = releases(result)
     if found:
         return float(found[-1].scale)
+    if isinstance(result, Answer):
+        assert result.sigma is not None
+        return result.sigma
     told = result.details
     return float(told["noise_multiplier"] * told["sensitivity"])
 

@@ -372,6 +372,7 @@ SITES = (
             Refusal({"number": 99}, federated.Refused),
             Refusal({"sigma": 1e-9}, federated.Refused, "too little noise"),
             Refusal({"budget": None}, federated.Refused, "no noise"),
+            Refusal({"members": {}}, federated.Refused, "members without a shared sum"),
             Refusal({"groups": d.whose(60)}, federated.Refused, "labels"),
         ),
     ),

@@ -19,10 +19,10 @@ import riemdp
 from riemdp import Ball, InvalidArgument, RiemdpError
 from riemdp.federated import Agreement, Refused, Site, answer
 from riemdp.privacy import Ledger
-from tests.seam import Commands, Searches, Servers, Sites
+from tests.seam import Commands, Searches, Servers
 
 from .test_search import ALL, SITES, SPACE
-from .test_search_sites import NAMES, SIZES, TEXT, agreed, site, written
+from .test_search_sites import NAMES, SIZES, TEXT, agreed, members, site, written
 
 
 class Killed(BaseException):
@@ -57,7 +57,7 @@ class Mail:
     def send(self, names: tuple[str, ...], question: Searches.Ask, number: int) -> None:
         self.asked.append(names)
         signed = agreed(self.folder)
-        keys = {name: Sites.next_key(site(self.folder, name), signed.terms) for name in names}
+        keys = members(self.folder, names) if signed.terms.shares_noise else None
         sent = {
             "question": question,
             "number": number,

@@ -93,8 +93,8 @@ def asked(
 ) -> Any:
     """One question to one site, which has just been started."""
     told: dict[str, Any] = {"agreement": agreed(folder).fingerprint} | changed
-    if "members" not in told:
-        told["members"] = members(folder)
+    if "members" not in told:  # as the server does
+        told["members"] = members(folder) if agreed(folder).terms.shares_noise else None
     here = told.pop("site", None) or site(folder, name)
     records = told.pop("records", SITES[NAMES.index(name)])
     terms = agreed(folder).terms

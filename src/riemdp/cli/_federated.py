@@ -229,12 +229,13 @@ def report(
     terms = agreed.terms
     if isinstance(terms, Setup):
         made, checksum = told_result(terms, result)
-        query = f"result of the federated run {agreed.run!r} of {len(made.invitations)} sites"
-        known = {**made.details, "query": query, "budget": terms.budget}
+        words = f"result of the federated run {agreed.run!r} of {len(made.invitations)} sites"
+        known = {**made.details, "released": words, "budget": terms.budget}
         told = dataclasses.replace(made, details=known)
     else:
         made, checksum = told_release(terms, result)
-        known = {"query": _searched_in_words(agreed), "budget": terms.budget}
+        # `query` stays: what the region is of follows from it
+        known = {"released": _searched_in_words(agreed), "budget": terms.budget}
         told = made._knowing(known)
     page = privacy_report(
         told,

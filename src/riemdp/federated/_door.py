@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BudgetExceeded, InvalidArgument
+from .._errors import BudgetExceeded, InvalidArgument, real
 from ..optimizers._account import Account, check_affordable
 from ..privacy import Guarantee
 from ..randomness import NoiseSource, noise_source
@@ -67,12 +67,13 @@ def answer(
         question: What the server sent: in a round of PriRFed, a point. Nothing of it has been
             checked.
         number: The number of the round, or question, that the server named.
-        members: Where noise is shared, the sites of this sum by name with their fresh public keys
-            as hexadecimal digits, as the server sent them.
+        members: Where noise is shared, and only there: the sites of this sum by name with their
+            fresh public keys as hexadecimal digits, as the server sent them.
         agreement: The fingerprint that the server sent. A site with an agreement demands it.
         groups: Where people are protected, and only there: one label of a person for each record,
             from the site's own data. Labels do not leave the site.
-        sigma: `terms.sigma(n)` for the site's n records, or people, where that is known already.
+        sigma: `terms.sigma(n)` for the site's n records, or people, where that is known already;
+            above 0.
         rng: None draws from this machine's operating system; a seed is not private.
 
     Returns:
@@ -90,6 +91,8 @@ def answer(
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
+        InvalidArgument: The form of the site's own records, labels, noise or `rng` is wrong.
+            Nothing was spent.
 
     Source:
         Proof: docs/proofs/federated.md, docs/proofs/secure-sums.md.
@@ -103,7 +106,12 @@ def answer(
     if terms.shares_noise:
         keys = keys_of(site, terms)
         roster = _roster(keys, terms, members, protocol.least)
-    cost = protocol.cost(asked.question, n, sigma)
+    elif members is not None:
+        raise Refused(
+            "declined: the server sent a list of members, and the settings share no noise. Nothing"
+            " was spent"
+        )
+    cost = protocol.cost(asked.question, n, _known(sigma))
     check_cost(site, cost)
     source = noise_source(rng)
     own = protocol.own(records, groups, source)
@@ -139,7 +147,7 @@ def admit(
     protocol = protocol_of(terms)
     check_agreement(site, terms, agreement)
     n = protocol.size(site.name, records, groups)
-    cost = protocol.cost(None, n, sigma)
+    cost = protocol.cost(None, n, _known(sigma))
     check_cost(site, cost)
     if cost.part is not None and not site.is_charged(terms.fingerprint):
         with declining():
@@ -185,6 +193,11 @@ def _number(site: Site, terms: Setup | SearchTerms, number: object) -> int:
     if int(number) in site.rounds_answered():  # `count_answer` looks again, under its lock
         raise Refused(f"declined: this site has answered this {terms.numbered}. Nothing was spent")
     return int(number)
+
+
+def _known(sigma: float | None) -> float | None:
+    """The noise that a site knows already, if it does."""
+    return None if sigma is None else real("sigma", sigma, above=0.0)
 
 
 def _roster(keys: Keys, terms: Setup | SearchTerms, members: object, least: int) -> Roster:

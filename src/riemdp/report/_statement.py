@@ -75,7 +75,7 @@ class Statement:
     @property
     def released(self) -> str:
         """What was released, in words."""
-        return str(self._known.get("query", "released value"))
+        return str(self._known.get("released", self._known.get("query", "released value")))
 
     @property
     def title(self) -> str:

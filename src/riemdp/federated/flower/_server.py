@@ -307,12 +307,14 @@ def search(
     with shown():
         log.info("the agreement of this search is %s", terms.fingerprint)
         release = drive_search(terms, transport, timing=timing, transcript=transcript)
+        questions, unit = release.details["sums"], release.guarantee.unit
+        spent = release.guarantee.epsilon(delta)
         log.info(
             "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
             " delta %g",
-            release.details["sums"],
-            release.guarantee.unit,
-            release.guarantee.epsilon(delta),
+            questions,
+            unit,
+            spent,
             delta,
         )
     if result is not None:
