@@ -112,11 +112,13 @@ def test_a_record_that_is_not_finite_counts_as_nothing(value):
 
 def test_the_noise_of_a_step_has_the_stated_size():
     space = riemdp.Euclidean(400)
-    for optimizer in (DPRGD(1, 0.1, 1.0), DPRSGD(1, 2, 0.1, 1.0)):
+    for optimizer, sensitivity in ((DPRGD(1, 0.1, 1.0), 2 / 4), (DPRSGD(1, 2, 0.1, 1.0), 2 / 2)):
         points, run = history(optimizer, space, np.zeros(4), noise_std=0.7, rng=1)
         ratio = np.sum((points[1] - points[0]) ** 2) / (400 * (0.1 * 0.7) ** 2)
         assert 0.75 < ratio < 1.3, ratio
-        assert run.sigma == 0.7
+        assert run.sigma == pytest.approx(0.7, rel=1e-12)
+        # what is paid for is never more than the noise
+        assert run.details["noise_multiplier"] * sensitivity <= min(run.sigma, 0.7)
 
 
 def test_noise_and_batches_are_fresh_at_every_step():
