@@ -227,7 +227,6 @@ Means = _names(
         "releases._choices": "try_build kept_in",
         "estimators._shared": "required",
         "optimizers._eigenvector": "choose_method",
-        "releases._population": "mean_with_dispersion",
         "releases._median": "step_sizes",
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted _chosen counted_mechanism",

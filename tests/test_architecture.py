@@ -47,7 +47,6 @@ GAUSSIAN = {"normals", "rounded_normals", "discrete_gaussians"}
 MAY_CHARGE = {  # whatever else releases is handed a permit, or goes through one of these
     "mechanisms/_base.py::release",
     "optimizers/_account.py::pay",
-    "releases/_population.py::mean_with_dispersion",
     "estimators/_mdm.py::_in_public_ball",
     "estimators/_center.py::fit",
     "estimators/_pga.py::fit",
@@ -538,7 +537,7 @@ BROKEN = [
         "estimators/_x.py",
         "def fit(self, X):\n    charge(whole)\n    with uncharged():\n        release(X)",
     ),
-    (charges_elsewhere, "releases/_population.py", "def f(ledger):\n    charge(whole, ledger)"),
+    (charges_elsewhere, "releases/_x.py", "def f(ledger):\n    charge(whole, ledger)"),
     (charges_elsewhere, "mechanisms/_x.py", "def release(self, x, ledger):\n    charge(g, ledger)"),
     (charges_elsewhere, "releases/_x.py", "def f(ledger, g):\n    ledger.spend(g)"),
     (charges_elsewhere, "estimators/_x.py", "charge(g)"),

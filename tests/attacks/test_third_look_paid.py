@@ -15,7 +15,6 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, Ledger
-from tests.seam import Means
 
 RNG = np.random.default_rng(0)
 PLANE = riemdp.Euclidean(2)
@@ -41,10 +40,6 @@ def geodesics() -> Any:
     return riemdp.PrivatePGA(manifold=PLANE, budget=BUDGET, ball=PUBLIC).fit(X)
 
 
-def dispersed() -> Any:
-    return Means.mean_with_dispersion(PLANE, X, PUBLIC, BUDGET, n=60, share=0.2)
-
-
 def federated() -> Any:
     local = riemdp.DPRGD(1, 0.5, 0.5)
     run = riemdp.federated.PriRFed(LINE, local, rounds=2, agents_per_round=2)
@@ -66,7 +61,6 @@ COMPOSITES = {  # what is released, and how often that is charged
     "PrivateTLCenter": (centred, 1),
     "PrivateMDM": (classified, 1),
     "PrivatePGA": (geodesics, 1),
-    "mean_with_dispersion": (dispersed, 1),
     "run_in_process": (federated, 1),
     "private_ball over sites": (search_of_sites, 1),
     "audit_mechanism": (audited, 0),
@@ -233,7 +227,7 @@ def _interrupted_at(point: int, release: Callable[[], object]) -> bool:
     return left < 0
 
 
-@pytest.mark.parametrize("name", ["mean_with_dispersion", "private_minimize with groups"])
+@pytest.mark.parametrize("name", ["PrivatePGA", "private_minimize with groups"])
 def test_fault_70_an_interrupt_anywhere_leaves_nothing_behind(name: str) -> None:
     """At every bytecode of the door: what is released afterwards in this thread is charged."""
 
@@ -241,8 +235,8 @@ def test_fault_70_an_interrupt_anywhere_leaves_nothing_behind(name: str) -> None
         optimizer = riemdp.DPRGD(1, 0.5, 0.5)
         return riemdp.private_minimize(LINE, X, np.zeros(2), optimizer, BUDGET, groups=WHO)
 
-    release, some = dispersed, riemdp.gaussian(1000.0)
-    if name != "mean_with_dispersion":
+    release, some = geodesics, riemdp.gaussian(1000.0)
+    if name != "PrivatePGA":
         release, some = of_people, some.for_people()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

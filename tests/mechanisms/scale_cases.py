@@ -13,8 +13,6 @@ from riemdp import Budget
 from riemdp import mechanisms as M
 from riemdp.privacy import Guarantee
 
-from ..seam import Means
-
 GAUSS, PURE = Budget(1.5, 1e-6), Budget(2.0)
 LINE, FLAT, WIDE = R.Euclidean(1), R.Euclidean(3), R.Euclidean(12)
 SPHERE, SPD, HYPERBOLIC = R.Sphere(3), R.SPDAffineInvariant(2), R.Lorentz(3)
@@ -129,12 +127,6 @@ def _functions(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
         f"{kind} covariance": lambda: R.private_tangent_covariance(SPHERE, Y, CAP, budget, rng=2),
         f"{kind} clipping bound": lambda: R.private_clipping_bound(
             SPHERE, Y, R.Ball(CAP.center, 0.3), budget, reach=2.0, groups=people(400, 2), rng=2
-        ),
-        f"{kind} mean with dispersion": lambda: Means.mean_with_dispersion(
-            SPD, X, SMALL, budget, n=600, share=0.2, rng=2
-        ),
-        f"{kind} mean with dispersion on a sphere": lambda: Means.mean_with_dispersion(
-            SPHERE, Y, CAP, budget, n=200, share=0.2, rng=2, groups=people(400, 2)
         ),
     }
 

@@ -15,7 +15,6 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, Ledger
-from tests.seam import Means
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)) * 0.2
@@ -26,24 +25,21 @@ PLANE, SPHERE, BUDGET, PURE = riemdp.Euclidean(2), riemdp.Sphere(3), Budget(1.0,
 BALL, CAP = Ball(np.zeros(2), 1.0), Ball(np.eye(3)[2], 0.5)
 
 
-def dispersed(**changed: Any) -> object:
-    given: dict[str, Any] = {"budget": BUDGET, "n": 60, "share": 0.2, "space": PLANE, "X": X}
-    given |= {"ball": BALL} | changed
+def released(**changed: Any) -> object:
+    given: dict[str, Any] = {"budget": BUDGET, "space": PLANE, "X": X, "ball": BALL} | changed
     space, records, ball, budget = (given.pop(k) for k in ("space", "X", "ball", "budget"))
-    return Means.mean_with_dispersion(space, records, ball, budget, **given)
+    return riemdp.private_frechet_mean(space, records, ball, budget, **given)
 
 
 REFUSED = [
     {"budget": PURE, "shrink": True},
     {"space": SPHERE, "X": U, "ball": CAP, "budget": PURE, "shrink": True},
-    {"share": 1.0},
-    {"share": 1e-12, "budget": Budget(1e-3, 0.1)},
     {"rng": "seed"},
     {"rng": 1.5},
     {"groups": WHO[:7]},
     {"count_outside": "yes"},
     {"X": np.ones((60, 3))},
-    {"ball": None},
+    {"ball": "everywhere"},
     {"space": SPHERE, "X": U, "ball": Ball(np.eye(3)[2], 3.0)},
 ]
 
@@ -55,7 +51,7 @@ def test_a_refusal_spends_and_writes_nothing(changed, tmp_path: Path) -> None:
     with warnings.catch_warnings(), ledger:
         warnings.simplefilter("ignore")
         with pytest.raises((riemdp.RiemdpError, ValueError, TypeError)):
-            dispersed(**changed)
+            released(**changed)
     assert (tmp_path / "ledger.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == ["ledger.json"]
 
@@ -63,7 +59,7 @@ def test_a_refusal_spends_and_writes_nothing(changed, tmp_path: Path) -> None:
 def test_the_same_call_is_charged_once_where_nothing_is_wrong() -> None:
     with warnings.catch_warnings(), Ledger(Budget(50.0, 1e-3)) as ledger:
         warnings.simplefilter("ignore")
-        dispersed()
+        released()
     assert ledger.charges == 1
     assert ledger.spent.within(Budget(1.0 + 1e-6, 1e-6))
 

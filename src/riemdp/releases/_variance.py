@@ -14,12 +14,10 @@ from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
-from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._options import spending
+from ._options import required_budget
 from ._people import charged, of_groups
 from ._people import facts as people_facts
-from ._prepared import Prepared
 
 
 def private_frechet_variance(
@@ -85,20 +83,8 @@ def private_frechet_variance(
         True
     """
     refuse_sent(budget, ledger)
-    return prepared_variance(manifold, X, ball, budget, groups=groups).release(rng, ledger)
-
-
-def prepared_variance(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    ball: Ball | AdaptiveBall | None,
-    budget: Budget | Noise | None,
-    *,
-    groups: object = None,
-) -> Prepared:
-    """`private_frechet_variance` up to its charge: whatever can be refused is refused here."""
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
-    spend, budget = spending(budget, ball)
+    budget = required_budget(budget, ball)
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
@@ -106,30 +92,27 @@ def prepared_variance(
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     if isinstance(ball, Ball):
         streamed = isinstance(records, Stream)
-        mechanism = VarianceNoise(manifold, ball, n=n, budget=spend, streamed=streamed)
+        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget, streamed=streamed)
     else:
         search = AdaptiveBall() if ball is None else ball
-        mechanism = AdaptiveVariance(manifold, search, n=n, budget=spend)
-
-    def finish(release: Release) -> Release:
-        warn_of(release.guarantee, budget.delta, n)
-        warn_of_counts(release.facts.valid, release.facts.outside)
-        used = ball if isinstance(ball, Ball) else release.facts.ball
-        assert used is not None
-        details = {
-            "n": n,
-            "radius": float(used.radius),
-            "query": Query.VARIANCE,
-            "unit": "squared distance",
-            "manifold": manifold,
-            "ball": used,
-            "budget": budget,
-            "clipping": (
-                "every distance from the centre is cut off at the radius; a record that is not a"
-                " valid point counts as the centre"
-            ),
-            **people_facts(grouped, found=domain is None),
-        }
-        return release._knowing(details)
-
-    return Prepared(charged(mechanism, grouped)._ready(records), finish)
+        mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
+    release = charged(mechanism, grouped).release(records, rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    warn_of_counts(release.facts.valid, release.facts.outside)
+    used = ball if isinstance(ball, Ball) else release.facts.ball
+    assert used is not None
+    details = {
+        "n": n,
+        "radius": float(used.radius),
+        "query": Query.VARIANCE,
+        "unit": "squared distance",
+        "manifold": manifold,
+        "ball": used,
+        "budget": budget,
+        "clipping": (
+            "every distance from the centre is cut off at the radius; a record that is not a valid"
+            " point counts as the centre"
+        ),
+        **people_facts(grouped, found=domain is None),
+    }
+    return release._knowing(details)
