@@ -241,11 +241,6 @@ class Coordinator:
         """Without so many agents a round is of no use."""
         return 1 if self.plan.shared is None else self.plan.shared.enough
 
-    @property
-    def answered(self) -> int:
-        """Valid replies of the open round so far."""
-        return len(self._replies)
-
     def close(self) -> RoundRecord:
         """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the
         quorum. With shared noise: add what came, or keep x_t where an agent is missing or has

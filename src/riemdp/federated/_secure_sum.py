@@ -65,7 +65,7 @@ from ._protocol import Asked
 Words = NDArray[np.uint64]
 
 _LABEL = b"riemdp secure sum 2"
-NUMBERS = 1 << 63  # the number of a question is below this one
+_NUMBERS = 1 << 63  # the number of a question is below this one
 _RUN_KEY = "riemdp-run-key"
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -307,7 +307,7 @@ class Question:
     def __post_init__(self) -> None:
         if not _HEX.fullmatch(self.agreement):
             raise invalid("agreement", self.agreement, "give its 64 hexadecimal digits")
-        if not 0 <= self.number < NUMBERS:
+        if not 0 <= self.number < _NUMBERS:
             raise invalid("number", self.number, "give a whole number >= 0")
 
 
