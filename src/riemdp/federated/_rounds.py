@@ -7,7 +7,7 @@ then `LocalRounds` and `SharedRounds` here.
    into it. Nothing else of a message reaches a record.
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
-3. Where noise is shared, `masked_sum` of `_shared` takes its place.
+3. Where noise is shared, `noisy_sum` of `_shared` takes its place.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from ...mechanisms._search_sites import Ask
 from ...randomness import noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
-from .._drive import Timing, Transcript, drive, drive_search, log
+from .._drive import Timing, drive, drive_search, log
+from .._journal import Transcript
 from .._result import write_release, write_result
 from .._search_terms import SearchTerms
 from .._setup import Setup
