@@ -223,15 +223,19 @@ class Site:
         """Whether the ledger has the charge for the search of this file."""
         return self.ledger is not None and bool(book.mark) and self.ledger.holds(book.mark)
 
+    def _book(self) -> Answers:
+        """What the site's file says now."""
+        return Answers.read(self.answers.expanduser().resolve())
+
     def share_spent(self) -> Fraction:
         """The exact sum of the shares of all answers in a search."""
-        return Answers.read(self.answers.expanduser().resolve()).spent
+        return self._book().spent
 
     def is_charged(self, agreement: str) -> bool:
         """Whether a search under this agreement has been charged: it has an answer here, or the
         site died between its charge and that answer.
         """
-        book = Answers.read(self.answers.expanduser().resolve())
+        book = self._book()
         return book.agreement == agreement and (bool(book.answers) or self._is_paid(book))
 
     def status(self, terms: Setup | SearchTerms | None = None) -> str:
@@ -244,7 +248,7 @@ class Site:
             Public facts of the run only; no record is read.
         """
         planned = terms if self.agreed is None else self.agreed.terms
-        book = Answers.read(self.answers.expanduser().resolve())
+        book = self._book()
         rounds, times = book.rounds, [answer.time for answer in book.answers]
         searches = isinstance(planned, SearchTerms)
         most = self.most_answers
@@ -271,7 +275,7 @@ class Site:
 
     def rounds_answered(self) -> tuple[int, ...]:
         """The rounds that the site has answered, in order of time."""
-        return tuple(Answers.read(self.answers.expanduser().resolve()).rounds)
+        return tuple(self._book().rounds)
 
 
 class _SiteTables(Tables):
