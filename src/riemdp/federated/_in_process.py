@@ -25,7 +25,7 @@ from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
-from ._protocol import Asked, check_lists_of_labels, context_of
+from ._protocol import Admitted, check_lists_of_labels, context_of
 from ._rounds import admit_current, updated
 from ._secure_sum import Parties
 from ._shared import Belonging, noisy_sum
@@ -290,10 +290,10 @@ class _Agents:
         self.permits = dict(zip(server.sizes, permit.for_parties(wholes), strict=True))
         self.gradients = 0
 
-    def asked(self, point: Point) -> Asked:
+    def asked(self, point: Point) -> Admitted:
         """The point of a round."""
         prirfed = self.server.prirfed
-        return Asked(admit_current(prirfed, point), context_of(prirfed.problem.manifold, point))
+        return Admitted(admit_current(prirfed, point), context_of(prirfed.problem.manifold, point))
 
     def reply(self, name: str, point: Point) -> Any:
         """An agent's answer, before masks."""

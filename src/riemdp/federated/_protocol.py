@@ -56,7 +56,7 @@ class Cost:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Asked:
+class Admitted:
     """A question that has been admitted.
 
     Attributes:
@@ -75,7 +75,7 @@ class Protocol(abc.ABC):
     least: int  # the fewest sites in a sum under masks
 
     @abc.abstractmethod
-    def asked(self, question: object) -> Asked:
+    def asked(self, question: object) -> Admitted:
         """The question that a server sent. Nothing of it has been checked.
 
         Raises:

@@ -29,7 +29,7 @@ from ._accounting import local_guarantee
 from ._aggregate import as_point
 from ._answers import Refused
 from ._prirfed import PriRFed
-from ._protocol import Asked, Cost, Protocol, check_labels, context_of
+from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
 from ._setup import Setup
 from ._shared import Belonging, noisy_sum
 
@@ -47,7 +47,7 @@ class Rounds(Protocol):
         self.setup, self.prirfed = setup, setup.prirfed
         self.least = 1
 
-    def asked(self, question: object) -> Asked:
+    def asked(self, question: object) -> Admitted:
         """The point, projected onto the space and, where the ball bounds the noise, in the ball.
 
         Raises:
@@ -64,7 +64,7 @@ class Rounds(Protocol):
             raise Refused(
                 "declined: the server sent a point outside the agreed ball. Nothing was spent"
             )
-        return Asked(admitted, context_of(manifold, point))
+        return Admitted(admitted, context_of(manifold, point))
 
     def rows(self, records: Any) -> int:
         """Along the first axis of every leaf."""

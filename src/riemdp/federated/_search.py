@@ -44,8 +44,7 @@ from ..statistics._membership import Membership
 from ..statistics._people import people
 from ._aggregate import as_point
 from ._answers import Part, Refused
-from ._protocol import Asked as Admitted
-from ._protocol import Cost, Protocol, check_labels, context_of
+from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
 from ._search_terms import SearchTerms
 from ._secure_sum import is_words, total
 

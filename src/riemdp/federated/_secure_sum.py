@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
 from .._files import Lock, locked
-from ._protocol import Asked
+from ._protocol import Admitted
 
 Words = NDArray[np.uint64]
 
@@ -383,7 +383,7 @@ class Parties:
     def __init__(
         self,
         names: Iterable[str],
-        asked: Callable[[Any], Asked],
+        asked: Callable[[Any], Admitted],
         reply: Callable[[str, Any], Any],
         least: int | None,
     ):
