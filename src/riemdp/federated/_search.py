@@ -129,6 +129,7 @@ class Search(Protocol):
 
 
 def _about(ask: Ask, center: Point) -> Ask:
+    """Its numbers about an admitted point: an `Ask` itself, whatever class was sent."""
     return Ask(ask.kind, ask.share, center, ask.limit, ask.unit, ask.factor)
 
 
