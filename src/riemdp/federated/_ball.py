@@ -418,23 +418,24 @@ class MeanOverSites(OverSites):
         value = end_of(manifold, center, shorter)
         lengths = gaussian_law(manifold.dim, deviation, exact=False)
         query = TangentMean(Domain(manifold, center, r), heard.records)
+        spread: dict[str, Any] = {}
+        if variance > 0.0:
+            spread = self._variance(server, value, r, left * variance, stretch)
         facts = self._facts(server, found) | {
             "ball": Ball(center, r),
             "radius": r,
             "query": Query.TANGENTS,
             "outside": outside,
+            **spread,
         }
         seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
         law = shrunk_law(manifold, r, lengths)
-        if variance > 0.0:
-            facts |= self._variance(server, value, r, left * variance, stretch)
-            facts |= {"sums": len(server.transcript), "failed_sums": server.failed}
         sensitivity = stretch * ask.sensitivity / heard.records
         return Drawn(value, deviation, sensitivity, law, facts, seen)
 
     def _variance(
         self, server: SumsOverSites, center: Point, r: float, share: float, stretch: float
-    ) -> Any:
+    ) -> dict[str, Any]:
         heard = server.summed(server.squares(center, r, share))
         spread = min(max(stretch * float(heard.mean[0]), 0.0), r**2)
         return {"variance": spread, "variance_deviation": stretch * heard.deviation}
