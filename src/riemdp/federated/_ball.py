@@ -362,7 +362,7 @@ class OverSites(AbstractMechanism[list[Any]]):
             "manifold": self.manifold,
             "budget": terms.budget,
         }
-        if terms.noise == "shared":
+        if terms.shares_noise:
             told["tolerated"] = terms.tolerated
         if found is not None:
             told |= {**facts_of_search(server, found), "search": terms.search}

@@ -359,7 +359,7 @@ class SumsOverSites(SearchAnswers):
         return names
 
     def _is_valid(self, reply: object, size: int) -> bool:
-        if self.terms.noise == "shared":
+        if self.terms.shares_noise:
             return is_words(reply, size)
         return (
             isinstance(reply, np.ndarray)
@@ -372,7 +372,7 @@ class SumsOverSites(SearchAnswers):
         self, ask: Ask, names: list[str], valid: Mapping[str, Any], size: int
     ) -> Floats | None:
         """The sum, or None where there is none."""
-        if self.terms.noise == "local":
+        if not self.terms.shares_noise:
             return np.sum([valid[a] for a in valid], axis=0) if valid else None
         if len(valid) < len(names):
             return None

@@ -74,7 +74,7 @@ class SearchTerms(Terms):
         one_of("unit", self.unit, UNITS)
         if not self.sizes:
             raise InvalidArgument("argument `sites` is empty; give the records of each site")
-        if self.noise == "local" and self.tolerated:
+        if self.tolerated and not self.shares_noise:
             raise invalid(
                 "tolerated", self.tolerated, "it has a meaning for noise='shared' only; leave it 0"
             )
@@ -138,7 +138,7 @@ class SearchTerms(Terms):
     @functools.cached_property
     def noise_of_sites(self) -> NoiseOfSites:
         """How the sites make the noise."""
-        tolerated = self.tolerated if self.noise == "shared" else None
+        tolerated = self.tolerated if self.shares_noise else None
         return NoiseOfSites(self.budget, len(self.sizes), tolerated)
 
     @functools.cached_property

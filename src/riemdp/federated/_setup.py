@@ -70,7 +70,7 @@ class Setup(Terms):
             raise InvalidArgument(
                 f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
             )
-        if self.prirfed.noise == "shared":
+        if self.shares_noise:
             if self.prirfed.agents_per_round != self.agents:
                 raise InvalidArgument(
                     f"argument `agents` = {self.agents}, and noise='shared' asks all of them in"
@@ -99,7 +99,7 @@ class Setup(Terms):
                 ) from error
 
     def _check_keys(self) -> None:
-        if self.prirfed.noise != "shared":
+        if not self.shares_noise:
             raise InvalidArgument("argument `keys` has a meaning with noise='shared' only")
         names, keys = [name for name, _ in self.keys], [key for _, key in self.keys]
         if len(names) != self.agents:
@@ -149,7 +149,7 @@ class Setup(Terms):
     @property
     def shared(self) -> SharedSum | None:
         """How the sites share the noise of one round; None where each adds all of its own."""
-        if self.prirfed.noise != "shared" or self.budget is None:
+        if not self.shares_noise or self.budget is None:
             return None
         return plan_shared(self.prirfed, self.budget)
 
