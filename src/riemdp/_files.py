@@ -222,11 +222,17 @@ def locked(path: Path) -> Iterator[Lock]:
         OSError: A file cannot be opened, or is a link.
     """
     check_is_file(path)
-    with contextlib.ExitStack() as stack:
+    stack = contextlib.ExitStack()
+    try:
         with _named({str(_new_version_of(path)): path}):
             lock = Lock(path, stack)
         stack.callback(lock.close)
         yield lock
+    finally:
+        try:
+            stack.close()
+        finally:
+            stack.close()  # an interrupt may come in the place of the first
 
 
 def _new_version_of(path: Path) -> Path:
