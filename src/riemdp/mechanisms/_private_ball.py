@@ -23,6 +23,7 @@ from ..domains._door import admit_in_parts, admit_records
 from ..domains._ends import end_of
 from ..domains._stream import Stream
 from ..inference._error_law import ErrorLaw, lengths_of, shrunk_law
+from ..inference._facts import Query
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, RecordsLike
@@ -208,7 +209,8 @@ class AdaptiveMean(OfRecords):
             released = query.frame.back(released)
         facts = self._facts(records, found) | {
             "ball": Ball(records.center, r),
-            "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
+            "radius": r,
+            "query": Query.MEAN if isinstance(query, FrechetMean) else Query.TANGENTS,
             "outside": outside_of(records, found, found.radius),
         }
         law = shrunk_law(self.manifold, r, lengths)

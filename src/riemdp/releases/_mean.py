@@ -392,14 +392,10 @@ def _searched(
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
         warn_of_counts(release.facts.valid, release.facts.outside)
-        clipped, found = release.facts.query == "tangent-mean", release.facts.ball
-        assert found is not None
         details = {
-            "query": Query.TANGENTS if clipped else Query.MEAN,
             "manifold": manifold,
             "budget": budget,
             "search": search,
-            "radius": found.radius,
             **people_facts(grouped, found=True),
         }
         release = release._knowing(details)
