@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -188,7 +188,6 @@ def test_a_file_that_becomes_another_is_read_anew(path: Path, tmp_path: Path) ->
 _KILLED = """
 import os, signal, sys
 from riemdp.privacy import Budget, Ledger, gaussian
-path, left = sys.argv[1], int(sys.argv[2])
 CALLS = {"open", "flock", "fstat", "stat", "seek", "read", "write", "ftruncate", "fsync", "replace"}
 CALLS |= {"unlink", "close"}
 def watch(frame, event, what):
@@ -197,26 +196,50 @@ def watch(frame, event, what):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-sys.setprofile(watch)
-Ledger(Budget(1.0, 1e-5), path=path).spend(gaussian(10.0))
-sys.setprofile(None)
-print("granted", flush=True)
+Ledger(Budget(1.0, 1e-5)).spend(gaussian(10.0))  # imports what a charge needs
+for line in sys.stdin:  # the number of a call and a path; a process of its own for each
+    left, _, path = line.rstrip("\\n").partition(" ")
+    left, child = int(left), os.fork()
+    if not child:
+        sys.setprofile(watch)
+        Ledger(Budget(1.0, 1e-5), path=path).spend(gaussian(10.0))
+        sys.setprofile(None)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def killed_at() -> Iterator[Callable[[int, Path], int]]:
+    """Charges a ledger in a process that dies at such a call; with what it ended."""
+    command = [sys.executable, "-c", _KILLED]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        stdin, stdout = parent.stdin, parent.stdout
+
+        def charged(left: int, path: Path) -> int:
+            print(left, path, file=stdin)
+            return int(stdout.readline())
+
+        yield charged
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 @pytest.mark.parametrize("made", [True, False], ids=["ledger", "new-ledger"])
-def test_killed_at_any_call_a_ledger_goes_on(made: bool, tmp_path: Path) -> None:
+def test_killed_at_any_call_a_ledger_goes_on(
+    made: bool, tmp_path: Path, killed_at: Callable[[int, Path], int]
+) -> None:
     """Nothing is granted that does not stand in the file, and the file has one name."""
     granted, left = False, 0
     for left in range(1, 60):
         path = tmp_path / f"book-{left}.json"
         if made:
             Ledger(WHOLE, path=path)
-        command = [sys.executable, "-c", _KILLED, str(path), str(left)]
-        said = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-        granted = said.stdout == b"granted\n"
-        assert granted or said.returncode == -signal.SIGKILL
+        ended = killed_at(left, path)
+        granted = ended == 0
+        assert granted or ended == -signal.SIGKILL
         book = Ledger(WHOLE, path=path)
         assert book.charges >= granted
         assert path.stat().st_nlink == 1
