@@ -1,6 +1,6 @@
 """Plant named faults in the code that privacy rests on, one at a time, and see that a test notices.
 
-    python tools/mutants.py              every fault of mutants.toml; writes docs/mutants.md
+    python tools/mutants.py              every fault of mutants.toml; writes out/mutants.md
     python tools/mutants.py --check      only that every fault can still be planted
     python tools/mutants.py --only clip  the faults whose name matches
     python tools/mutants.py --contract   against tests/contract alone, whatever guards them
@@ -47,7 +47,7 @@ from symbols import Tree, Unknown
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tools" / "mutants.toml"
-PAGE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "out" / "mutants.md"
 COPIED = ("src", "tests", "tools", "docs", "examples", "papers", "bench")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md", "mkdocs.yml", "Makefile")
 LIMIT = 300.0  # seconds for the tests of one fault
@@ -351,7 +351,7 @@ def shown(result: Result) -> str:
 
 
 def page(results: list[Result], minutes: float, workers: int) -> str:
-    """The table for the documents."""
+    """The table of a whole run."""
     count = {o: sum(r.outcome == o for r in results) for o in OUTCOMES}
     lines = [
         "# Planted faults",
@@ -442,6 +442,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.contract:
         print("\n".join(f"missed by the contract: {r.mutant.name}" for r in missed))
     elif not options.only:
+        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page(results, minutes, options.workers), encoding="utf-8")
         print(f"written: {PAGE}")
     return 1 if missed else 0
