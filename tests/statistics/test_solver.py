@@ -7,12 +7,14 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import Ball
 from riemdp.statistics import FrechetMean
+from tests.manifolds.oracles import LorentzOracle, SphereOracle
 from tests.seam import Means, original, plant
 
 SPHERE, PLANES, BURES = riemdp.Sphere(3), riemdp.Grassmann(4, 2), riemdp.SPDBuresWasserstein(2)
@@ -161,12 +163,72 @@ def test_sums_of_logarithms_are_those_of_each_record(space, weighted, spread) ->
     np.testing.assert_allclose(square, np.sum(w * np.sum(logs**2, axis=1)), rtol=1e-12)
 
 
+TURNS = [1e-12, 1e-6, 1.0, math.pi / 2 - 1e-15, math.pi / 2, 2.0, math.pi - 1e-7, math.pi - 1e-13]
+FAR_OUT = math.acosh(4.0 - math.cosh(0.4))  # where the sum of the two times is 4
+WAYS = [1e-12, 1e-6, 1.0, FAR_OUT - 1e-12, FAR_OUT + 1e-12, 6.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("space", "oracle", "base", "lengths"),
+    [
+        (riemdp.Sphere(4), SphereOracle(), 0.4, TURNS),
+        (riemdp.Lorentz(4), LorentzOracle(), 0.0, WAYS),
+        (riemdp.Lorentz(4), LorentzOracle(), 0.4, WAYS),
+        (riemdp.Lorentz(4), LorentzOracle(), 0.96, WAYS),  # of time 1.5: before and after it
+        (riemdp.Lorentz(4), LorentzOracle(), 0.963, WAYS),
+    ],
+    ids=["sphere", "origin", "near", "limit", "beyond"],
+)
+def test_each_term_of_a_sum_is_that_of_many_digits(space, oracle, base, lengths) -> None:
+    """At the limits between formulas, near and far."""
+    rng = np.random.default_rng(5)
+    p = space.exp(space.origin, space.from_coordinates(space.origin, [base, 0.0, 0.0]))
+    for length in lengths:
+        way = rng.normal(size=3)
+        way *= length / np.linalg.norm(way)
+        x = space.exp(space.origin, space.from_coordinates(space.origin, way))
+        x = x if base == 0.0 else space.exp(p, space.from_coordinates(p, way))
+        found, square = Means.log_sums(space, p, x[None], None)
+        with mpmath.workdps(60):
+            ends = [oracle.point([mpmath.mpf(float(e)) for e in end]) for end in (p, x)]
+            log = [float(e) for e in oracle.log(*ends)]
+            distance = float(oracle.dist(*ends))
+        error = np.linalg.norm(found - space.to_coordinates(p, np.array(log)))
+        # what a rounding of the points is worth, and 60 of the result
+        assert error <= 60 * 2.0**-53 * distance + 2.0**-50 * (space == riemdp.Sphere(4))
+        assert math.isclose(square, distance**2, rel_tol=1e-13, abs_tol=2.0**-50 * distance)
+
+
+def test_what_a_record_adds_to_a_sum_does_not_depend_on_the_others() -> None:
+    """Opposite, far, not finite or like it, and how many they are."""
+    rng = np.random.default_rng(6)
+    for space in (SPHERE, riemdp.Sphere(40), HYPERBOLIC, riemdp.Lorentz(2), MATRICES):
+        p = space.random_point(rng)
+        X = space.exp(p, space.tangent_normal(rng, p, 0.5 / math.sqrt(space.dim), (16,)))
+        far = space.exp(p, space.tangent_normal(rng, p, 2.0, (16,)))
+        opposite = np.broadcast_to(-p, X.shape)
+        alone = [Means.log_sums(space, space._prepared(p), x[None], None) for x in X]
+        for beside in (far, opposite, np.full_like(X, np.nan), X[:3]):
+            for i, expected in enumerate(alone):
+                rows, place = beside.copy(), i % len(beside)
+                rows[place] = X[i]
+                only = np.arange(len(rows)) == place
+                found = Means.log_sums(space, space._prepared(p), rows, only.astype(float))
+                np.testing.assert_array_equal(found[0], expected[0])
+                assert found[1] == expected[1]
+
+
 def test_opposite_points_have_the_logarithm_that_the_space_gives() -> None:
-    p, q = np.array([1.0, 0.0, 0.0]), np.array([[-1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])
+    """Also where rounding has left nothing of the way."""
+    p, q = np.array([0.6, 0.8, 0.0]), np.array([[-0.6, -0.8, 0.0], [0.0, 1.0, 0.0]])
     found, square = Means.log_sums(SPHERE, p, q, None)
     logs = SPHERE.to_coordinates(p, SPHERE.log(p, q))
     np.testing.assert_allclose(found, logs.sum(axis=0), atol=1e-14)
-    assert math.isclose(square, math.pi**2 + math.acos(0.6) ** 2)
+    assert math.isclose(square, math.pi**2 + math.acos(0.8) ** 2)
+    for q in np.nextafter(-p, [[1.0] * 3, [-1.0] * 3, [0.0] * 3]):
+        found, square = Means.log_sums(SPHERE, p, q[None], None)
+        assert math.isclose(np.linalg.norm(found), math.pi, rel_tol=1e-9)
+        assert math.isclose(square, math.pi**2)
 
 
 def test_a_subclass_keeps_its_own_logarithms() -> None:

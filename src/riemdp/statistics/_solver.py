@@ -34,8 +34,7 @@ Floats = NDArray[np.float64]
 MAX_PASSES = 200  # of a search without a ball
 ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
 _MEMORY = 10  # passes whose steps are combined
-_FAR = 0.9  # sine of half the angle from which the way to a point of the sphere is found by itself
-_TIME = 4.0  # sum of two times from which hyperbolic points are far apart from the origin
+_TIME = 1.5  # of a point of the hyperboloid, from which it counts as far from the origin
 _WORSE = 2.0  # times the smallest residual, from which a search goes back
 
 
@@ -66,14 +65,15 @@ Sums = tuple[Floats, Floats]
 
 
 # ------------------------------------------------------------------ one pass
-# A few spaces add before they finish: what is linear in a logarithm is done once for the sum.
-# Nothing here is compared with a limit that a record could cross.
-@functools.singledispatch
+# A few spaces add before they finish: what is linear in a logarithm is done once for the sum. Which
+# formula is taken follows from the space and the point of the pass, never from a record, and what
+# one record adds does not depend on the others.
 def log_sums(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
     """(sum_i w_i log_p x_i in coordinates at p, sum_i w_i d(p, x_i)^2), p the point that was
     `_prepared`; weights of None are 1.
     """
-    return _record_by_record(manifold, at, points, weights)
+    # of the very space: a subclass may have logarithms of its own
+    return _SUMS.get(type(manifold), _record_by_record)(manifold, at, points, weights)
 
 
 def _record_by_record(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
@@ -86,29 +86,34 @@ def _added(terms: Floats, squares: Floats, weights: Any) -> Sums:
     return total[:-1], total[-1]
 
 
-@log_sums.register(Sphere)
-def _(manifold: Sphere, at: Floats, points: Floats, weights: Any) -> Sums:
-    # log x is angle / sin(angle) times the tangent part of x - p
-    way = points - at
-    sine = 0.5 * np.sqrt(np.vecdot(way, way))  # of half the angle
-    if type(manifold) is not Sphere or np.max(sine, initial=0.0) > _FAR:
-        return _record_by_record(manifold, at, points, weights)
-    angle, sine = 2.0 * np.arcsin(sine), np.where(sine > 0.0, sine, 0.5)
-    stretch = np.where(angle > 0.0, angle / (2.0 * sine * np.sqrt(1.0 - sine * sine)), 1.0)
-    total, square = _added(stretch[:, None] * way, angle * angle, weights)
-    return np.asarray(manifold._to_coordinates(at, manifold._to_tangent(at, total))), square
+def _on_sphere(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
+    # log x is angle / sin(angle) times the tangent part of x, which x - p and x + p have too: the
+    # shorter is taken, in which nothing cancels
+    cosine = np.vecdot(points, at)
+    near = cosine >= 0.0
+    way = points + np.where(near, -1.0, 1.0)[:, None] * at
+    square, off = np.vecdot(way, way), np.vecdot(way, at)
+    across = square - off * off  # what is tangent to the sphere
+    turn = np.arctan2(np.sqrt(np.maximum(across, 0.0)), np.abs(cosine))
+    angle = np.where(near, turn, math.pi - turn)
+    aligned = across <= 0.0
+    stretch = np.where(aligned, 1.0, angle / np.sqrt(np.where(aligned, 1.0, across)))
+    opposite = (aligned & ~near)[:, None]
+    way = np.where(opposite, math.pi * manifold._first_direction(at), way)
+    total, squares = _added(stretch[:, None] * way, angle * angle, weights)
+    return np.asarray(manifold._to_coordinates(at, manifold._to_tangent(at, total))), squares
 
 
-@log_sums.register(Lorentz)
-def _(manifold: Lorentz, at: Floats, points: Floats, weights: Any) -> Sums:
+def _on_hyperboloid(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
     # log x is D / sinh(D) times x - p - (cosh(D) - 1) p
-    time = at[0] + points[:, 0]
-    usual = type(manifold) is Lorentz and manifold.dim > 1
-    if not usual or np.max(time, initial=0.0) > _TIME:
+    if manifold.dim == 1 or at[0] > _TIME:
         return _record_by_record(manifold, at, points, weights)
-    way = points[:, 1:] - at[1:]
-    across = np.vecdot(way, points[:, 1:] + at[1:]) / time
-    chord = np.maximum(np.vecdot(way, way) - across * across, 0.0)  # 4 sinh(D / 2)^2
+    x, time = points[:, 1:], at[0] + points[:, 0]
+    way = x - at[1:]
+    across = np.vecdot(way, x + at[1:]) / time
+    close = np.maximum(np.vecdot(way, way) - across * across, 0.0)
+    mixed = 2.0 * (at[0] * points[:, 0] - np.vecdot(x, at[1:]) - 1.0)
+    chord = np.where(time > 4.0, mixed, close)  # 4 sinh(D / 2)^2, as in `squared_chord`
     half = 0.5 * np.sqrt(chord)
     distance, half = 2.0 * np.arcsinh(half), np.where(half > 0.0, half, 1.0)
     stretch = np.where(distance > 0.0, distance / (2.0 * half * np.sqrt(1.0 + half * half)), 1.0)
@@ -118,15 +123,15 @@ def _(manifold: Lorentz, at: Floats, points: Floats, weights: Any) -> Sums:
     return np.asarray(manifold._to_coordinates(at, log)), square
 
 
-@log_sums.register(SPDAffineInvariant)
-def _(manifold: SPDAffineInvariant, at: Any, points: Floats, weights: Any) -> Sums:
-    if type(manifold) is not SPDAffineInvariant:
-        return _record_by_record(manifold, at, points, weights)
+def _of_matrices(manifold: Any, at: Any, points: Floats, weights: Any) -> Sums:
     eig = whitened(at, points)
     logs = sp.logs(eig)
     each = (eig.q * logs[:, None, :]) @ sp.transpose(eig.q)
     total, square = weighted_pairwise((each, np.vecdot(logs, logs)), weights)
     return np.asarray(sp.pack(sp.sym(total))), square
+
+
+_SUMS = {Sphere: _on_sphere, Lorentz: _on_hyperboloid, SPDAffineInvariant: _of_matrices}
 
 
 def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats | None) -> Look:
