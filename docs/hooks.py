@@ -1,5 +1,4 @@
-"""Put pages into the navigation that are not listed in mkdocs.yml (measured results, written by
-programs), and make MathML of formulas.
+"""Make MathML of formulas, and list the versions of a site.
 
 Browsers show MathML without a script, so a page needs nothing from the network and can be read
 offline.
@@ -10,33 +9,11 @@ from __future__ import annotations
 import html
 import os
 import re
-from pathlib import Path
-
-# Shown first, in this order; whatever else exists follows by name.
-ORDER = [
-    "guarantees.md",
-    "published-and-certified-noise.md",
-    "mechanism-comparison.md",
-    "optimisers.md",
-    "eigenvectors.md",
-    "excess-risk.md",
-    "mdm-on-erp.md",
-    "accuracy.md",
-    "audit.md",
-    "results/index.md",
-]
 
 
 def on_config(config):
     if os.environ.get("RIEMDP_DOCS_VERSIONED"):  # tools/docs_version.py: there is a list beside it
         config["extra"]["version"] = {"provider": "mike"}  # the form of versions.json
-    docs = Path(config["docs_dir"])
-    listed = set(_pages(config["nav"]))
-    found = [p.relative_to(docs).as_posix() for p in sorted(docs.rglob("*.md"))]
-    rest = [name for name in found if name not in listed]
-    rest.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
-    if rest:
-        config["nav"].insert(-2, {"Measured": [{_title(docs / name): name} for name in rest]})
     return config
 
 
@@ -88,19 +65,3 @@ def _mathml(latex: str, display: str) -> str:
     text = re.sub(rf"({_NAMED}){_OPERAND}", rf"\1{thin}", text)
     text = re.sub(rf"(</m(?:i|n|sub|sup|frac|sqrt)>)(?={_FUNCTION})", rf"\1{thin}", text)
     return text.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
-
-
-def _pages(nav):
-    for entry in nav:
-        for value in entry.values() if isinstance(entry, dict) else [entry]:
-            if isinstance(value, list):
-                yield from _pages(value)
-            else:
-                yield value
-
-
-def _title(page: Path) -> str:
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.startswith("# "):
-            return line[2:].strip()
-    return page.stem.replace("-", " ")

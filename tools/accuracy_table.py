@@ -1,5 +1,5 @@
-"""Write docs/accuracy.md: the worst error of every geometric operation on every space of the test
-table.
+"""Write docs/dev/accuracy.md: the worst error of every geometric operation on every space of the
+test table.
 
 Run from the root of the repository: `.venv/bin/python -m tools.accuracy_table` (about three
 minutes; `--check` only compares the number of rows with the table of spaces and writes nothing).
@@ -59,12 +59,12 @@ eigenvalues, where geodesics bend more within the step of the difference).
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--check", action="store_true", help="fail if docs/accuracy.md lacks a space of the table"
+        "--check", action="store_true", help="fail if the page lacks a space of the table"
     )
-    target = ROOT / "docs" / "accuracy.md"
+    target = ROOT / "docs" / "dev" / "accuracy.md"
     if parser.parse_args().check:
         missing = [case.name for case in CASES if case.name not in target.read_text()]
-        sys.exit(f"docs/accuracy.md lacks {missing}: run tools/accuracy_table.py" if missing else 0)
+        sys.exit(f"the page lacks {missing}: run tools/accuracy_table.py" if missing else 0)
     target.parent.mkdir(exist_ok=True)
     target.write_text(HEAD + against_oracles() + MIDDLE + against_identities())
     print(f"wrote {target.relative_to(ROOT)}")

@@ -1,5 +1,5 @@
-"""`make audit`: attack every mechanism and optimiser, and write docs/audit.md with the bounds
-beside the claims.
+"""`make audit`: attack every mechanism and optimiser, and write docs/evidence/audit.md with bounds
+and claims.
 
 One row for each entry of `mechanisms()`, `optimisers()` and `front_door()`; a new mechanism is
 audited by adding its entry. A row that is refuted makes the script fail, and so does a fault of
@@ -736,7 +736,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", help="only rows whose title contains this text")
     parser.add_argument(
-        "--out", type=Path, default=Path(__file__).parent.parent / "docs" / "audit.md"
+        "--out", type=Path, default=Path(__file__).parent.parent / "docs" / "evidence" / "audit.md"
     )
     options = parser.parse_args(arguments)
     releases, runs = (100, 400) if options.quick else (4_000, 20_000)
@@ -807,7 +807,7 @@ canary with an axis of its own. By a coin of its own it lies to one side or the 
 data or left out, as the adjacency says. Each bound holds at 95 % confidence, and can be no larger
 than about log(r/4) with r guesses, so a claim of 4 is neither refuted nor confirmed by 25 of them.
 Laplace noise of one length for all axes hides each of many axes from this attack.
-[How it is proved](proofs/one-run-audit.md).
+[How it is proved](../proofs/one-run-audit.md).
 
 | attacked, once | adjacency | canaries | right guesses | epsilon claimed (delta = 1e-5) | epsilon \
 seen, at least | refuted |

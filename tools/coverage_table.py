@@ -1,5 +1,5 @@
 """Measure how often confidence regions hold what they are of, and write the table into
-docs/coverage.md (between its two markers). Run from the repository root.
+docs/evidence/coverage.md (between its two markers). Run from the repository root.
 
 Each population is a list of points: covariance descriptors of real images, an embedding of real
 words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed law. Samples are drawn
@@ -20,7 +20,7 @@ from private_ball_table import digits, write
 import riemdp as R
 from papers.data import mammals_embedding
 
-PAGE = Path("docs/coverage.md")
+PAGE = Path("docs/evidence/coverage.md")
 LEVEL, SIZES = 0.9, (200, 1000)
 MEAN, OTHER = R.Budget(1.0, 1e-5), R.Budget(0.5, 1e-5)
 Population = tuple[str, R.AbstractManifold, np.ndarray]

@@ -1,4 +1,4 @@
-"""Write docs/mechanism-comparison.md: the error of every mean mechanism at equal certified privacy.
+"""Write docs/evidence/mechanism-comparison.md: errors of all mean mechanisms at equal privacy.
 Run from the repository root.
 
 Intrinsic mechanisms: the formulas of `riemdp.plan_private_mean`. Extrinsic baselines have none:
@@ -366,7 +366,7 @@ READING = """## How to read this
 def main() -> None:
     warnings.simplefilter("ignore", R.RiemdpWarning if hasattr(R, "RiemdpWarning") else UserWarning)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/mechanism-comparison.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/evidence/mechanism-comparison.md"))
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--largest-simulated", type=int, default=LARGEST_SIMULATED)
     given = parser.parse_args()

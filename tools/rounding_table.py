@@ -1,4 +1,4 @@
-"""Write docs/rounding.md: the worst rounding error found on every space, beside its public bound.
+"""Write docs/dev/rounding.md: the worst rounding error found on every space, and its bound.
 
 Run from the root of the repository: `.venv/bin/python -m tools.rounding_table` (about four
 minutes).
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tests.domains.rounding import Found, Place, means, places, sums, values
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "rounding.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "dev" / "rounding.md"
 VALUES, MEANS = 40, 9
 HEAD = """# Rounding, and its public bounds
 
 A guarantee is stated for a sensitivity, and float64 moves a value too. How far is bounded by a
 formula of public numbers, `Domain.resolution`, which is added to the sensitivity
-([the proof](proofs/lattice.md), Lemma 6). Written by `tools/rounding_table.py`: the worst error
+([the proof](../proofs/lattice.md), Lemma 6). Written by `tools/rounding_table.py`: the worst error
 over hostile public centres and radii against 60 digits, beside its bound. The bound has to be ten
 times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
 

@@ -1,5 +1,5 @@
-"""Write docs/tangent-mean.md: the clipped tangent mean beside the extrinsic baselines where
-curvature is positive. Run from the repository root.
+"""Write docs/evidence/tangent-mean.md: the clipped tangent mean and the extrinsic baselines,
+where curvature is positive. Run from the repository root.
 
 All figures are simulated on the synthetic records of `tools/mechanism_table.py`: root mean squared
 Riemannian distance to the Frechet mean of the records.
@@ -100,7 +100,7 @@ def main() -> None:
             )
             print(lines[-1], flush=True)
     lines += ["", TAIL]
-    Path("docs/tangent-mean.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Path("docs/evidence/tangent-mean.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes docs/classifiers.md: accuracy of private classifiers beside pyRiemann's, on real data.
+"""Writes docs/evidence/classifiers.md: private classifiers compared with pyRiemann's on real data.
 
 Run it as `python -m papers.tools.classifier_table`.
 """
@@ -24,7 +24,7 @@ import riemdp
 from ..data import erp_covariances, mnist
 from .mdm_table import reduced
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "classifiers.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "classifiers.md"
 MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DELTA, RUNS, METRIC = 1e-5, 5, "riemann"

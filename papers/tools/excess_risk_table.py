@@ -1,5 +1,5 @@
 """Excess risk of private methods on real data at the same certified (epsilon, delta):
-docs/excess-risk.md.
+docs/evidence/excess-risk.md.
 
     RIEMDP_DATA=... python -m papers.tools.excess_risk_table [--only "MNIST 0,satimage"]
         [--methods GMIP,DP-RGD] [--seeds 20]
@@ -8,7 +8,7 @@ docs/excess-risk.md.
 
 Results are kept, one row a (data set, method, epsilon), in docs/results/tables/excess-risk.csv as
 soon as they are ready; rows that are there (same grid, same seeds) are not computed again. The
-tables in docs/excess-risk.md, between the marks, are made from it.
+tables in docs/evidence/excess-risk.md, between the marks, are made from it.
 
 The settings of a method are chosen per (data set, method, epsilon): least median over `SELECTION`
 seeds, and then run again on fresh seeds. They are chosen by looking at the risk itself, which is
@@ -33,7 +33,7 @@ DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 0.5, 1.0)
 SELECTION = (1000, 1001, 1002)
 RESULTS = Path("docs/results/tables/excess-risk.csv")
-DOCUMENT = Path("docs/excess-risk.md")
+DOCUMENT = Path("docs/evidence/excess-risk.md")
 FIGURE = Path("docs/results/figures/excess-risk.png")
 FIELDS: tuple[str, ...] = (
     "data",

@@ -1,5 +1,6 @@
-"""The tables and the figure of docs/excess-risk.md, made from docs/results/tables/excess-risk.csv.
-Computes nothing.
+"""The tables and the figure of docs/evidence/excess-risk.md.
+
+They are made from docs/results/tables/excess-risk.csv; nothing is computed.
 """
 
 from __future__ import annotations

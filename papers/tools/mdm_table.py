@@ -1,4 +1,4 @@
-"""Writes docs/mdm-on-erp.md: accuracy of PrivateMDM beside pyRiemann's MDM on ERP covariances.
+"""Writes docs/evidence/mdm-on-erp.md: PrivateMDM compared with pyRiemann's MDM on ERP data.
 
 Run it as `python -m papers.tools.mdm_table`.
 """
@@ -17,7 +17,7 @@ import riemdp
 
 from ..data import erp_covariances
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "mdm-on-erp.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "mdm-on-erp.md"
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 CHANNELS = {4: 1.3, 8: 2.1, 16: 4.3, 32: 8.6}  # channels kept, radius of the ball about 0.02 I
 CENTRE, DELTA, SEEDS = 0.02, 1e-5, 3

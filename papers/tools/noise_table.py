@@ -1,5 +1,5 @@
-"""Writes docs/published-and-certified-noise.md: what the noise formulas of the papers really give,
-by this library's accounting.
+"""Writes docs/evidence/published-and-certified-noise.md: what the papers' noise formulas
+give, by this library's accounting.
 
 `python -m papers.tools.noise_table` writes the page; a test recomputes the figures and compares
 them with the page.
@@ -13,7 +13,7 @@ from pathlib import Path
 from riemdp.privacy import gaussian, subsampled_gaussian
 from riemdp.privacy.accounting.gaussian import gaussian_mu
 
-PAGE = Path(__file__).parents[2] / "docs" / "published-and-certified-noise.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "published-and-certified-noise.md"
 CLAIMS = [(0.1, 1e-3), (0.15, 1e-4), (0.3, 1e-5), (0.08, 1e-5), (0.15, 1e-5)]
 STEPS = 100  # cancels: T steps of noise multiplier z sqrt(T) are one of z
 

@@ -16,7 +16,7 @@ from ..privacy._noise import Noise
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
 from ._matrices import ball_or_search
 
-# Limits of `ClassifierRow.noise`, from the measurements of docs/classifiers.md.
+# Limits of `ClassifierRow.noise`, from the measurements of docs/evidence/classifiers.md.
 GOOD, HOPELESS = 0.2, 1.0
 
 

@@ -149,8 +149,8 @@ def choose_method(n: int, d: int, budget: Budget) -> str:
     uninformative start: more than that as rho nears 1 for d > e^4, about as many (one or two)
     for small rho. So the budget and n cancel, the iteration gains nothing that a public number
     could promise, and only the dimension decides: d^2 numbers, d^3 operations. A
-    first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny
-    budgets no method works.
+    first-order argument, not a theorem; measured figures are in docs/evidence/excess-risk.md, and
+    for tiny budgets no method works.
     """
     n, d = integer("n", n), integer("d", d, at_least=2)
     check_budget(budget)
