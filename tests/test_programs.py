@@ -70,3 +70,30 @@ def test_an_error_of_the_function_is_its_own():
 
     with pytest.raises(ValueError, match="not this one"):
         _programs.compiled()(refuse)(1.0)
+
+
+def test_classes_of_equal_fields_are_never_one_program():
+    """JAX finds a program by the structure of its arguments: what is equal there runs for both."""
+
+    @_programs.traced("name")
+    class Sound:
+        name: str
+        size: float
+
+        def grown(self):
+            return 2.0 * self.size
+
+    @_programs.traced("name")
+    class Planted(Sound):
+        def grown(self):
+            return 3.0 * self.size
+
+    sound, planted = Sound("one", 1.0), Planted("one", 1.0)
+    assert jax.tree.structure(sound) != jax.tree.structure(planted)
+    assert jax.tree.structure(sound) == jax.tree.structure(Sound("one", 2.0))
+    assert jax.tree.structure(sound) != jax.tree.structure(Sound("two", 1.0))
+    grown = jax.jit(lambda x: x.grown())
+    assert (grown(sound), grown(planted)) == (2.0, 3.0)
+    back = jax.tree.map(lambda x: x + 1.0, planted)
+    assert type(back) is Planted
+    assert back == Planted("one", 2.0)

@@ -72,8 +72,17 @@ def traced(*static: str) -> Callable[[C], C]:
 
     def given(cls: C) -> C:
         made = dataclasses.dataclass(frozen=True)(cls)
-        data = [f.name for f in dataclasses.fields(made) if f.name not in static]
-        _jax().tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+        data = tuple(f.name for f in dataclasses.fields(made) if f.name not in static)
+
+        def flatten(x: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+            return tuple(getattr(x, name) for name in data), tuple(getattr(x, n) for n in static)
+
+        def unflatten(fixed: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+            return made(**dict(zip((*static, *data), (*fixed, *arguments), strict=True)))
+
+        # Not `register_dataclass`: for it two classes of equal fields are one, so that now and then
+        # (where hashes share a place of a table) the program of one runs for the other.
+        _jax().tree_util.register_pytree_node(made, flatten, unflatten)
         return made
 
     return given

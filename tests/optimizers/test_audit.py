@@ -7,14 +7,15 @@ ties the two); error rate 1e-6.
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, private_minimize, problems
 from riemdp.randomness import NoiseSource
 from tests.optimizers import audits
-from tests.optimizers.audits import CLIP, OPTIMIZERS, RATE, excess, scores
-from tests.seam import plant, replicate
+from tests.optimizers.audits import CLIP, OPTIMIZERS, RATE, N, excess, scores
+from tests.seam import Gradients, plant, replicate
 
 ALL = list(OPTIMIZERS)
 
@@ -27,6 +28,16 @@ def test_no_claim_is_refuted(name):
 @pytest.mark.parametrize("name", ALL)
 def test_less_noise_is_caught(name):
     assert excess(*scores(*OPTIMIZERS[name], kind=audits.LessNoise)) > 0
+
+
+def test_a_planted_class_has_a_program_of_its_own():
+    """Else the sound program could run in its place, and an audit would prove nothing."""
+    batches = Gradients.Batches(N, N, "full")
+    sound = Gradients.NoisyGradient(CLIP, 1.0, batches).on_lattice()
+    planted = sound.as_kind(audits.LessNoise)
+    assert type(planted) is audits.LessNoise
+    assert jax.tree.leaves(planted) == jax.tree.leaves(sound)
+    assert jax.tree.structure(planted) != jax.tree.structure(sound)
 
 
 @pytest.mark.parametrize("kind", ["DPRSGD", "DPRSVRG"])
