@@ -49,7 +49,7 @@ _PLACES = {
     "padded draws": "optimizers._driver._padded",
     "class of gradients": "optimizers._minimize.NoisyGradient",
     "charge of a site": "federated._site.charge",
-    "answers of a site": "federated._answers.Answers.enter",
+    "answers of a site": "federated._site.Answers.enter",
     "key of an answer": "federated._door.forget",
     "records of a site": "federated._rounds.Rounds.own",
     "number of a site": "federated._rounds.Rounds.size",
@@ -84,7 +84,7 @@ _PLACES = {
     "cipher of many normals": "randomness._many.Cipher",
     "many normals": "randomness._source.many_normals",
     "reader of a command": "cli._readers.read_records",
-    "noise of an answer": "mechanisms._search_sites.NoiseOfSites.noisy",
+    "noise of an answer": "federated._search_sites.NoiseOfSites.noisy",
     "a mean's records": "statistics.FrechetMean.prepare",
     "a mask": "federated._secure_sum._mask",
 }
@@ -149,18 +149,18 @@ Masks = _names(
     {
         "federated._secure_sum": "Keys Member Question Roster Words masked total is_words"
         " new_key_file public_key forget",
-        "mechanisms._shared_sum": "SharedSum",
+        "federated._shared_sum": "SharedSum",
     }
 )
 # what a site does with a message
 Sites = _names(
     {
-        "federated._shared": "Belonging noisy_sum moved plan_shared",
+        "federated._shared_sum": "Belonging noisy_sum moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",
         "federated._protocol": "context_of",
-        "federated._answers": "Part",
-        "federated._accounting": "_calibrate",
+        "federated._site": "Part",
+        "federated._accounting": "_calibrate plan_shared",
     }
 )
 # what a server does with the answers, and the files that it leaves
@@ -196,9 +196,9 @@ Searches = _names(
         "mechanisms._search_records": "SearchRecords",
         "mechanisms._search_people": "SearchPeople",
         "mechanisms._streamed_search": "StreamedRecords",
-        "mechanisms._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
+        "federated._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
         "federated._search": "SumsOverSites",
-        "federated._search_terms": "SearchTerms",
+        "federated._terms": "SearchTerms",
         "federated._ball": "MeanOverSites _Given in_process",
     }
 )

@@ -102,7 +102,7 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         "noise": _noise_in_words(agreed),
     }
     if setup.of_people:
-        from ..federated._terms import ONE_SITE
+        from ..federated._accounting import ONE_SITE
 
         facts["it assumes"] = ONE_SITE
     if records is not None:

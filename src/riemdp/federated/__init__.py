@@ -13,15 +13,14 @@ from typing import Any
 from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, published_guarantee
 from ._aggregate import aggregate, validate_reply
 from ._agreement import Agreement, Party
-from ._answers import Refused
 from ._ball import private_ball, private_frechet_mean, private_frechet_variance
 from ._coordinator import Coordinator, RoundRecord
 from ._door import Answer, answer
 from ._in_process import FederatedResult, run_in_process
 from ._prirfed import PriRFed
 from ._rounds import local_update
-from ._setup import Setup
-from ._site import Site
+from ._site import Refused, Site
+from ._terms import Setup
 
 __all__ = [
     "Agreement",

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from ..mechanisms._shared_sum import SharedSum
+from ..optimizers._clipped_sum import sum_sensitivity
 from ..optimizers._plan import check_budget, plan_optimizer
 from ..privacy import (
     Budget,
     Guarantee,
     approximate,
+    gaussian,
     gaussian_noise_multiplier,
     none,
     participation,
@@ -29,8 +30,45 @@ from ..privacy import (
 from ..privacy import calibrate as privacy_calibrate
 from ..privacy._guarantee import PERSON
 from ._prirfed import PriRFed
-from ._shared import plan_shared
-from ._terms import of_person
+from ._shared_sum import SharedSum
+
+ONE_SITE = "all records of one person are at one site"
+
+
+def of_person(guarantee: Guarantee) -> Guarantee:
+    """A guarantee of one site's people, for all sites: each person is at one of them."""
+    return guarantee.for_people().assuming(ONE_SITE)
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(
+    sites: int, tolerated: int, dim: int, clip: float, rounds: int, budget: Budget
+) -> SharedSum:
+    multiplier = gaussian_noise_multiplier(budget) * math.sqrt(rounds)
+    while not gaussian(multiplier, rounds).within(budget):
+        multiplier *= 1.0 + 1e-12
+    return SharedSum(sites, tolerated, dim, sum_sensitivity(clip), multiplier)
+
+
+def plan_shared(prirfed: PriRFed, budget: Budget) -> SharedSum:
+    """Grid and noise of one round, from the agreed settings: the same at every party.
+
+    Args:
+        prirfed: With noise="shared"; its `agents_per_round` is the number J of sites.
+        budget: Of the whole run, for every record.
+
+    Returns:
+        The plan of one round. `rounds` of them are within the budget.
+
+    Raises:
+        InvalidArgument: Such a budget cannot be met by shared noise.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    clip, dim = prirfed.clip, prirfed.problem.manifold.dim
+    sites, tolerated = prirfed.agents_per_round, prirfed.tolerated
+    return _planned(sites, tolerated, dim, clip, prirfed.rounds, budget)
 
 
 def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:

@@ -34,7 +34,6 @@ from ..mechanisms._outside import told_of_people, warn_of_counts
 from ..mechanisms._private_ball import facts_of_search, observed
 from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_plan import SearchPlan
-from ..mechanisms._search_sites import SearchSite
 from ..mechanisms._shrinking import kept
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE
@@ -47,8 +46,9 @@ from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean
 from ._protocol import check_lists_of_labels
 from ._search import Search, SumsOverSites
-from ._search_terms import SearchTerms
+from ._search_sites import SearchSite
 from ._secure_sum import Parties
+from ._terms import SearchTerms
 
 
 def private_ball(

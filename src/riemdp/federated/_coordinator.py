@@ -22,7 +22,7 @@ from ._aggregate import aggregate, validate_reply
 from ._journal import read_state, write_state
 from ._prirfed import PriRFed
 from ._secure_sum import is_words, total
-from ._shared import moved as moved_by_sum
+from ._shared_sum import moved as moved_by_sum
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,12 @@ from .._errors import BudgetExceeded, InvalidArgument, real
 from ..optimizers._account import Account, check_affordable
 from ..privacy import Guarantee
 from ..randomness import NoiseSource, noise_source
-from ._answers import Refused
 from ._protocol import OF_PEOPLE, Cost, Protocol
 from ._rounds import LocalRounds, SharedRounds
 from ._search import Search
-from ._search_terms import SearchTerms
 from ._secure_sum import Keys, Question, Roster, forget, masked
-from ._setup import Setup
-from ._site import Site
+from ._site import Refused, Site
+from ._terms import SearchTerms, Setup
 
 
 @dataclass(frozen=True, eq=False)

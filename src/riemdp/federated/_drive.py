@@ -14,15 +14,14 @@ from typing import Any, Protocol
 
 from .._errors import InvalidArgument, RiemdpError, real
 from ..mechanisms import Release
-from ..mechanisms._search_sites import SCALE, SQUARES, TANGENTS, VALID, WITHIN, Ask
 from ..randomness import NoiseSource
 from ._accounting import one_answer, plan_federated, planned_guarantee
 from ._ball import mechanism_of
 from ._coordinator import Coordinator, RoundRecord
 from ._journal import Transcript
 from ._search import Asked, SumsOverSites
-from ._search_terms import SearchTerms
-from ._setup import Setup
+from ._search_sites import SCALE, SQUARES, TANGENTS, VALID, WITHIN, Ask
+from ._terms import SearchTerms, Setup
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]

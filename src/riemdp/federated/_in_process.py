@@ -26,9 +26,8 @@ from ._accounting import FederatedPlan, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 from ._protocol import Admitted, check_lists_of_labels, context_of
-from ._rounds import admit_current, updated
+from ._rounds import Belonging, admit_current, noisy_sum, updated
 from ._secure_sum import Parties
-from ._shared import Belonging, noisy_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,9 +13,9 @@ import numpy as np
 
 from .._errors import invalid
 from .._files import write_text
-from ..mechanisms._search_sites import Ask
 from ._search import Said, context_of_ask
-from ._search_terms import SearchTerms
+from ._search_sites import Ask
+from ._terms import SearchTerms
 
 _FORMAT = "riemdp-federated"
 State = TypeVar("State")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
 from ..optimizers import DPRGD
-from ..optimizers._plan import ADAPTIVE, AbstractOptimizer
+from ..optimizers._plan import ADAPTIVE, AbstractOptimizer, plan_optimizer
 from ..problems import Problem
-from ._terms import NOISES
 
+NOISES = ("local", "shared")
 AGGREGATES = ("tangent-mean", "frechet-mean")
 PARTICIPATIONS = ("uniform", "round-robin")
 OUTPUTS = ("last", "uniform")
@@ -151,6 +151,11 @@ class PriRFed:
             raise invalid("tolerated", tolerated, "it has a meaning for noise='shared' only")
         for name, value in settings.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def clip(self) -> float:
+        """The clip norm of the local step. A public number."""
+        return plan_optimizer(self.problem, 1, self.local, None, noise_std=1.0).clip
 
     @property
     def invited_per_round(self) -> int:

@@ -22,7 +22,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Guarantee
 from ..randomness import NoiseSource
-from ._answers import Part, Refused
+from ._site import Part, Refused
 
 if TYPE_CHECKING:  # a search over sites imports no optimiser
     from ..optimizers._account import Account

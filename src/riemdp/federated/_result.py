@@ -20,7 +20,6 @@ from .._trees import leaves as leaves_of
 from ..domains import Ball
 from ..manifolds._base import Point
 from ..mechanisms import Release
-from ..mechanisms._search_sites import Ask
 from ..privacy import Guarantee
 from ..randomness import noise_source
 from ._ball import mechanism_of
@@ -29,8 +28,8 @@ from ._drive import make_coordinator
 from ._in_process import FederatedResult, result_of
 from ._journal import Transcript, checked_questions
 from ._search import SumsOverSites
-from ._search_terms import SearchTerms
-from ._setup import Setup
+from ._search_sites import Ask
+from ._terms import SearchTerms, Setup
 
 
 def leaves_named(name: str, point: Point) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ then `LocalRounds` and `SharedRounds` here.
    into it. Nothing else of a message reaches a record.
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
-3. Where noise is shared, `noisy_sum` of `_shared` takes its place.
+3. Where noise is shared, `noisy_sum` of `_shared_sum` takes its place.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ._accounting import local_guarantee
 from ._aggregate import as_point
-from ._answers import Refused
 from ._prirfed import PriRFed
 from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
-from ._setup import Setup
-from ._shared import Belonging, noisy_sum
+from ._shared_sum import Belonging, noisy_sum
+from ._site import Refused
+from ._terms import Setup
 
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
 

@@ -28,7 +28,13 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
 from ..mechanisms._search_answers import SearchAnswers
-from ..mechanisms._search_sites import (
+from ..privacy import gaussian
+from ..randomness import NoiseSource
+from ..statistics._membership import Membership
+from ..statistics._people import people
+from ._aggregate import as_point
+from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
+from ._search_sites import (
     SCALE,
     SQUARES,
     TANGENTS,
@@ -37,16 +43,10 @@ from ..mechanisms._search_sites import (
     Ask,
     SearchSite,
 )
-from ..mechanisms._shared_sum import Integers
-from ..privacy import gaussian
-from ..randomness import NoiseSource
-from ..statistics._membership import Membership
-from ..statistics._people import people
-from ._aggregate import as_point
-from ._answers import Part, Refused
-from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
-from ._search_terms import SearchTerms
 from ._secure_sum import is_words, total
+from ._shared_sum import Integers
+from ._site import Part, Refused
+from ._terms import SearchTerms
 
 if TYPE_CHECKING:  # a search over sites imports no optimiser
     from ..optimizers._account import Account

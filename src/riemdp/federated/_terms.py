@@ -1,22 +1,40 @@
-"""`Terms`: what rounds of PriRFed and a search over sites have in common in their public settings,
-which every party makes itself, and their fingerprint.
+"""The public settings of a federated run, which every party makes itself, and their fingerprint:
+`Setup` for rounds of PriRFed, `SearchTerms` for a search over sites.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._errors import InvalidArgument, integer, invalid, one_of, real
 from .._trees import leaves
+from ..domains import AdaptiveBall, Ball
+from ..domains._adaptive import SearchDomain
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..privacy import Guarantee
-from ..privacy._guarantee import PERSON
-
-NOISES = ("local", "shared")
-ONE_SITE = "all records of one person are at one site"
+from ..mechanisms._search_plan import SearchPlan, plan_search
+from ..optimizers._people import MOST, refuse_public_parts
+from ..privacy import Budget, Guarantee
+from ..privacy._guarantee import PERSON, RECORD, UNITS
+from ._accounting import calibrate, most_participations, of_person, plan_shared
+from ._prirfed import NOISES, PriRFed
+from ._search_sites import (
+    KINDS,
+    SCALE,
+    SQUARES,
+    TANGENTS,
+    VALID,
+    WITHIN,
+    NoiseOfSites,
+)
+from ._shared_sum import SharedSum
 
 
 class Terms:
@@ -102,11 +120,6 @@ class Terms:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def of_person(guarantee: Guarantee) -> Guarantee:
-    """A guarantee of one site's people, for all sites: each person is at one of them."""
-    return guarantee.for_people().assuming(ONE_SITE)
-
-
 def digest_of(point: Point) -> str:
     """A short fingerprint of a public point."""
     content = hashlib.sha256()
@@ -121,3 +134,343 @@ def in_words(value: object) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return " ".join(re.sub(r" at 0x[0-9a-f]+", "", repr(value)).split())
+
+
+@dataclass(frozen=True)
+class Setup(Terms):
+    """The public settings of a federated run, made at the server and at every site separately.
+
+    Args:
+        prirfed: What the run does.
+        initial: The public starting point.
+        budget: The total cost of the run for a record, or a person. None: a run without noise.
+        agents: The number N of agents that the noise is calibrated for. A round among fewer
+            eligible agents costs more and is counted so.
+        min_agents: Rounds start when this many agents are there. Default: all N.
+        document: The fingerprint of the `Agreement` that the settings were read from, if any.
+        sites: The names of the sites that may take part. None: whoever the engine lets in.
+        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
+            shared: as many as there are agents, with the names of `sites`. Without them no site
+            answers.
+        unit: What neighbours differ in: one "record", or everything of one "person". With "person"
+            the sites tell their records apart by labels, which stay with them; the numbers of
+            *people* take the place of the numbers of records, and every person counts once. All
+            records of a person are assumed to be at one site.
+        records_per_person: With unit "person": how many records of one person enter an answer at
+            most. It decides memory and time, and not privacy.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+    """
+
+    numbered: ClassVar[str] = "round"
+    prirfed: PriRFed
+    initial: Point
+    budget: Budget | None
+    agents: int
+    min_agents: int | None = None
+    document: str | None = None
+    sites: tuple[str, ...] | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+    unit: str = RECORD
+    records_per_person: int = MOST
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prirfed, PriRFed):
+            raise InvalidArgument("argument `prirfed` must be a riemdp.PriRFed(...)")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise invalid("budget", self.budget, "give a riemdp.Budget(epsilon, delta), or None")
+        integer("agents", self.agents)
+        if self.min_agents is not None:
+            integer("min_agents", self.min_agents, at_most=self.agents)
+        if self.prirfed.invited_per_round > self.agents:
+            most = self.prirfed.invited_per_round
+            raise InvalidArgument(
+                f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
+            )
+        if self.shares_noise:
+            if self.prirfed.agents_per_round != self.agents:
+                raise InvalidArgument(
+                    f"argument `agents` = {self.agents}, and noise='shared' asks all of them in"
+                    f" every round: agents_per_round must be as many"
+                )
+            if self.budget is None:
+                raise InvalidArgument("argument `budget` is needed with noise='shared'")
+        if self.sites is not None and len(self.sites) != self.agents:
+            raise InvalidArgument(
+                f"argument `sites` names {len(self.sites)} sites and `agents` is {self.agents}"
+            )
+        if self.keys:
+            self._check_keys()
+        one_of("unit", self.unit, UNITS)
+        integer("records_per_person", self.records_per_person)
+        if self.unit == PERSON:
+            try:
+                refuse_public_parts(self.prirfed.problem)
+            except InvalidArgument as error:
+                raise invalid(
+                    "unit",
+                    self.unit,
+                    f"this problem protects {self.prirfed.problem.protects}, and how many records"
+                    " one person has would show in what is public; give 'record', or a problem that"
+                    " protects whole records",
+                ) from error
+
+    def _check_keys(self) -> None:
+        if not self.shares_noise:
+            raise InvalidArgument("argument `keys` has a meaning with noise='shared' only")
+        names, keys = [name for name, _ in self.keys], [key for _, key in self.keys]
+        if len(names) != self.agents:
+            raise InvalidArgument(
+                f"argument `keys` has {len(names)} and `agents` is {self.agents}: every agent needs"
+                " a key, and nobody else may have one"
+            )
+        if len(set(names)) < len(names) or len(set(keys)) < len(keys):
+            raise InvalidArgument("argument `keys` has a name or a key twice; each has its own")
+        if self.sites is not None and set(names) != set(self.sites):
+            raise InvalidArgument(
+                f"argument `keys` is of {', '.join(sorted(names))} and `sites` names"
+                f" {', '.join(sorted(self.sites))}: give one key for each of them"
+            )
+        for name, key in self.keys:
+            if not isinstance(key, str) or not re.fullmatch(r"[0-9a-f]{64}", key):
+                raise InvalidArgument(
+                    f"argument `keys` has no public key for {name!r}; `riemdp federated key` prints"
+                    " one, 64 hexadecimal digits"
+                )
+
+    @property
+    def place(self) -> Point:
+        """The starting point."""
+        return self.initial
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of `sites`."""
+        return self.sites
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether PriRFed has noise="shared"."""
+        return self.prirfed.noise == "shared"
+
+    def added_noise(self, records: int) -> float | None:
+        """`sigma`."""
+        return self.sigma(records)
+
+    def sigma(self, records: int) -> float | None:
+        """Noise of an agent with this many records, or people; None for a run without noise."""
+        if self.budget is None:
+            return None
+        return calibrate(self.prirfed, records, self.agents, self.budget)
+
+    @property
+    def shared(self) -> SharedSum | None:
+        """How the sites share the noise of one round; None where each adds all of its own."""
+        if not self.shares_noise or self.budget is None:
+            return None
+        return plan_shared(self.prirfed, self.budget)
+
+    @property
+    def numbers(self) -> int:
+        """As many as there are rounds."""
+        return self.prirfed.rounds
+
+    @property
+    def answers(self) -> int:
+        """The largest number of answers that the plan needs from one agent."""
+        if self.prirfed.participation == "round-robin":
+            return most_participations(self.prirfed, self.agents)
+        return self.prirfed.rounds
+
+    def _lines(self) -> dict[str, object]:
+        prirfed, problem = self.prirfed, self.prirfed.problem
+        ball = problem.ball
+        return {
+            "space": problem.manifold,
+            "start": digest_of(self.initial),
+            "loss": problem.loss,
+            "gradient": problem.gradient,
+            "constants": (
+                problem.smoothness,
+                problem.convexity,
+                problem.lipschitz,
+                problem.record_lipschitz,
+            ),
+            "ball": None if ball is None else (float(ball.radius), digest_of(ball.center)),
+            "protects": problem.protects,
+            "local": prirfed.local,
+            "rounds": prirfed.rounds,
+            "agents": self.agents,
+            "agents per round": (prirfed.agents_per_round, prirfed.over_invite, prirfed.quorum),
+            "participation": prirfed.participation,
+            "aggregate": (prirfed.aggregate, prirfed.output),
+            "noise": (prirfed.noise, prirfed.tolerated),
+            "budget": self.budget,
+            "unit": (self.unit, self.records_per_person) if self.of_people else self.unit,
+        }
+
+
+RELEASES = ("ball", "mean", "variance")
+_LEAST_LAST = 0.3 * 0.4 / 8  # the share of a count after the search for a ball alone is larger
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTerms(Terms):
+    """What the parties of a search agree on, made by every party itself.
+
+    Args:
+        release: "ball", "mean" (a ball, then the mean in it) or "variance" (about a public ball's
+            centre).
+        manifold: The space.
+        search: Where the ball is searched; a `Ball` where it is public.
+        budget: Of all answers together, for each record, or person.
+        sizes: The public number of records, or people, of each site, by name.
+        noise: "local" or "shared".
+        tolerated: q, with shared noise.
+        unit: What neighbours differ in, "record" or "person".
+        run: Names this run: another one has another fingerprint.
+        variance: The share of what the search leaves that is for the variance about the mean.
+        document: The fingerprint of the `Agreement` that these were read from, if any.
+        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
+            shared and the sites answer messages.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+    """
+
+    numbered: ClassVar[str] = "question"
+    release: str
+    manifold: AbstractManifold
+    search: Any
+    budget: Budget
+    sizes: Mapping[str, int]
+    noise: str = "local"
+    tolerated: int = 0
+    unit: str = RECORD
+    run: str = ""
+    variance: float = 0.0
+    document: str | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        one_of("release", self.release, RELEASES)
+        one_of("noise", self.noise, NOISES)
+        one_of("unit", self.unit, UNITS)
+        if not self.sizes:
+            raise InvalidArgument("argument `sites` is empty; give the records of each site")
+        if self.tolerated and not self.shares_noise:
+            raise invalid(
+                "tolerated", self.tolerated, "it has a meaning for noise='shared' only; leave it 0"
+            )
+        real("variance", self.variance, at_least=0.0, at_most=0.5)
+        if self.variance > 0.0 and self.release != "mean":
+            remedy = "it has a meaning for release = 'mean' only; leave it 0"
+            raise invalid("variance", self.variance, remedy)
+        self.noise_of_sites  # noqa: B018 - checks budget and tolerated
+
+    @property
+    def place(self) -> Point:
+        """The centre of the place where the sites search."""
+        return self.domain.center
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that have a size."""
+        return tuple(self.sizes)
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether `noise` is "shared"."""
+        return self.noise == "shared"
+
+    def added_noise(self, records: int) -> float:
+        """The noise multiplier of all answers together, whatever the number of records."""
+        return self.noise_of_sites.each.multiplier
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of questions that the agreed plan has."""
+        if self.release == "variance":
+            return (SQUARES,)
+        return KINDS if self.variance > 0.0 else (VALID, SCALE, WITHIN, TANGENTS)
+
+    @property
+    def numbers(self) -> int:
+        """As many as `answers`."""
+        return self.answers
+
+    @property
+    def answers(self) -> int:
+        """More questions than this a search never has: their shares would exceed the budget."""
+        if self.release == "variance":
+            return 1
+        plan = self.plan
+        shares = (
+            plan.valid_share,
+            plan.coarse_share,
+            plan.fine_share,
+            plan.centre_share,
+            plan.outside_share,
+            _LEAST_LAST,
+        )
+        return int(1.0 / min(share for share in shares if share > 0.0)) + 2
+
+    def check_plan(self) -> None:
+        """Raise `InvalidArgument` where there are too few records, or people, for a search."""
+        self.plan.check(self.counted)
+
+    @functools.cached_property
+    def noise_of_sites(self) -> NoiseOfSites:
+        """How the sites make the noise."""
+        tolerated = self.tolerated if self.shares_noise else None
+        return NoiseOfSites(self.budget, len(self.sizes), tolerated)
+
+    @functools.cached_property
+    def domain(self) -> SearchDomain:
+        """Where the sites search, and measure.
+
+        Raises:
+            InvalidArgument: `search` does not fit the space.
+        """
+        if isinstance(self.search, AdaptiveBall):
+            return self.search.on(self.manifold)
+        if isinstance(self.search, Ball):  # the place where the sites measure; nothing is searched
+            center = self.search.on(self.manifold).center
+            return SearchDomain(AdaptiveBall(self.search), self.manifold, center)
+        raise invalid("search", self.search, "give a riemdp.AdaptiveBall(...)")
+
+    @functools.cached_property
+    def plan(self) -> SearchPlan:
+        """What the search does: public numbers only."""
+        domain = self.domain
+        return plan_search(
+            self.noise_of_sites.law,
+            sum(self.sizes.values()),
+            self.manifold.dim,
+            scales=domain.scales,
+            largest=1.0,
+            smallest=domain.ratio,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all answers together, for every record, or person, of every site."""
+        whole = self.noise_of_sites.guarantee
+        return of_person(whole) if self.of_people else whole
+
+    def _lines(self) -> dict[str, object]:
+        ball = self.search.outer if isinstance(self.search, AdaptiveBall) else self.search
+        return {
+            "release": self.release,
+            "variance": self.variance,
+            "space": self.manifold,
+            "search": type(self.search).__name__,
+            "smallest": getattr(self.search, "smallest", None),
+            "ball": None if ball is None else (float(ball.radius), digest_of(ball.center)),
+            "budget": self.budget,
+            "sites": tuple(self.sizes.items()),
+            "noise": (self.noise, self.tolerated),
+            "unit": self.unit,
+            "run": self.run,
+        }

@@ -29,7 +29,7 @@ Records are `PrivateRecords` from a run's first check on, which `_records` alone
 optimisers and the agents of a federated run with noise of their own issue these queries, and what
 they do with the answers is post-processing. Queries made of them: with a clip norm found on the
 way, `_adaptive_clip`; about an anchor, `_variance_reduced`; of people, `_people`. Noise that sites
-share is not drawn here (`_clipped_sum`, `mechanisms/_shared_sum`).
+share is not drawn here (`_clipped_sum`, `federated/_shared_sum`).
 """
 
 from __future__ import annotations

@@ -20,10 +20,9 @@ Importing this module switches off the engine's telemetry and update checks.
 
 from __future__ import annotations
 
-from .._answers import Refused
 from .._drive import Timing
-from .._setup import Setup
-from .._site import Site
+from .._site import Refused, Site
+from .._terms import Setup
 from . import _engine as _engine
 from ._client import client_app
 from ._server import server_app

@@ -19,14 +19,12 @@ from flwr.clientapp import ClientApp
 
 from ..._errors import BudgetExceeded, InvalidArgument
 from ...domains._label_file import read_labels
-from ...mechanisms._search_sites import Ask
 from ...privacy import Ledger
-from .._answers import Refused
 from .._door import admit, answer, next_key, protocol_of
 from .._drive import log
-from .._search_terms import SearchTerms
-from .._setup import Setup
-from .._site import Site
+from .._search_sites import Ask
+from .._site import Refused, Site
+from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, fact, hello, pack, pack_words, unpack
 

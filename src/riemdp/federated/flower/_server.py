@@ -16,15 +16,14 @@ from flwr.serverapp import Grid, ServerApp
 from ..._errors import InvalidArgument
 from ...manifolds._base import Point
 from ...mechanisms import Release
-from ...mechanisms._search_sites import Ask
 from ...randomness import noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import Timing, drive, drive_search, log
 from .._journal import Transcript
 from .._result import write_release, write_result
-from .._search_terms import SearchTerms
-from .._setup import Setup
+from .._search_sites import Ask
+from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, HELLO, TRAIN, fact, pack, question, unpack, unpack_words
 

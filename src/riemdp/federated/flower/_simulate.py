@@ -34,8 +34,8 @@ from .._drive import Timing, make_coordinator
 from .._in_process import FederatedResult, _agent_data, _people, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
-from .._setup import Setup
 from .._site import Site
+from .._terms import Setup
 from . import _host
 from ._client import client_app
 from ._server import server_app

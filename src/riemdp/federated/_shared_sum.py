@@ -19,15 +19,26 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, real
+from .._isolation import isolated
+from .._trees import leaves
+from ..manifolds._base import Point
+from ..mechanisms._common import Floats
+from ..optimizers._account import Account
+from ..optimizers._clipped_sum import center_gradient, clipped_sum
+from ..optimizers._kernels import repaired
+from ..optimizers._minimize import check_data
+from ..optimizers._people import MOST, People
+from ..optimizers._plan import plan_optimizer
 from ..privacy import Guarantee, gaussian
 from ..randomness import NoiseSource
 from ..randomness._rounded import MOST_SCALE, REACH, scale_up
-from ._common import Floats
+from ._prirfed import PriRFed
 
 Integers = NDArray[np.int64]
 WORD = 64  # bits of a coordinate: sums are modulo 2^64
@@ -185,3 +196,107 @@ class SharedSum:
         if np.any(np.abs(total.astype(np.float64)) > limit):
             return None
         return np.ldexp(total.astype(np.float64), self.exponent)
+
+
+# ------------------------------------------------------------------------------------ at the site
+@dataclasses.dataclass(frozen=True, eq=False)
+class Belonging:
+    """Records of people.
+
+    Attributes:
+        records: Along the first axis.
+        groups: One label of a person for each record. Private.
+        places: How many records of one person are used; public.
+    """
+
+    records: Any
+    groups: Any
+    places: int = MOST
+
+
+@isolated
+def noisy_sum(
+    prirfed: PriRFed,
+    shared: SharedSum,
+    own: Any,
+    point: Point,
+    account: Account,
+    source: NoiseSource,
+) -> Integers:
+    """A site's clipped gradients, summed, on the grid, with its share of the noise. That share is
+    sqrt(J - q) times smaller than the guarantee needs, so this leaves the site under masks only.
+
+    Args:
+        prirfed: The agreed run.
+        shared: `plan_shared` of it, made at the site.
+        own: The site's records, along the first axis; with `Belonging` people take their place.
+        point: The point of the round, as `admit_current` gave it.
+        account: Pays for one round before noise is drawn.
+        source: What this site draws from.
+
+    Raises:
+        BudgetExceeded: Before anything is drawn.
+
+    Guarantee:
+        Under masks, `shared.guarantee` for everyone who sees all messages, replace-one, under what
+        it assumes.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    people = own if isinstance(own, Belonging) else None
+    records: Any = own if people is None else people.records
+    data, n = check_data(prirfed.problem, records)
+    account.of_people |= people is not None
+    if people is not None:
+        grouped = People(data, n, people.groups, people.places)
+        account.check(shared.guarantee)  # before the choice of records is drawn
+        data = grouped.drawn(source)
+    centered = prirfed.local.is_confined
+    values = clipped_sum(prirfed.problem, data, point, prirfed.clip, centered=centered)
+    steps = shared.integers(values)
+    account.pay(shared.guarantee)
+    return steps + shared.noise(source)
+
+
+# ---------------------------------------------------------------------------------- at the server
+@isolated
+def moved(
+    prirfed: PriRFed,
+    shared: SharedSum,
+    current: Point,
+    total: NDArray[np.int64],
+    records: int,
+) -> Point | None:
+    """The next point, one step along the noisy mean of all gradients, or None where the words that
+    came have no sum: some party used other masks.
+
+    Args:
+        prirfed: The agreed run.
+        shared: `plan_shared` of it.
+        current: The point of the round.
+        total: The sum of the words of all members of the roster.
+        records: How many records these sites have together; public.
+
+    Returns:
+        A finite point of the space, or None. Post-processing of the sum.
+    """
+    problem, local = prirfed.problem, prirfed.local
+    coordinates = shared.value(total, records * prirfed.clip)
+    if coordinates is None:
+        return None
+    mean = coordinates / records
+    if local.is_confined:
+        mean = mean + center_gradient(problem, current)
+    plan: Any = plan_optimizer(problem, records, local, None, noise_std=shared.sigma)
+    manifold = problem.manifold
+    step = manifold.from_coordinates(current, -float(plan.rates[0]) * mean)
+    carried = (
+        manifold.exp(current, step) if local.update == "exp" else manifold.retract(current, step)
+    )
+    point = repaired(manifold, carried)
+    if local.is_confined:
+        assert problem.ball is not None
+        point = problem.ball.on(manifold).clamp_point(point)
+    good = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
+    return point if good and bool(manifold.belongs(point, 1e-6)) else None

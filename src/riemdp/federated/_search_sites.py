@@ -32,18 +32,18 @@ from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
+from ..mechanisms._common import Floats
+from ..mechanisms._lattice import added, scale_for, slack_of
+from ..mechanisms._purse import Purse
+from ..mechanisms._search_records import SearchRecords
+from ..mechanisms._streamed_search import StreamedRecords
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON
 from ..privacy._noise import GaussianNoise, Noise
 from ..privacy._permit import Permit
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
-from ._common import Floats
-from ._lattice import added, scale_for, slack_of
-from ._purse import Purse
-from ._search_records import SearchRecords
 from ._shared_sum import Integers, SharedSum
-from ._streamed_search import StreamedRecords
 
 VALID, SCALE, WITHIN, TANGENTS, SQUARES = "valid", "scale", "within", "tangents", "squares"
 KINDS = (VALID, SCALE, WITHIN, TANGENTS, SQUARES)
