@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
 
 from .._errors import real
 from ..manifolds import AbstractManifold, Lorentz, Sphere
@@ -81,7 +80,7 @@ class ChiLaw(ErrorLaw):
         return ShrunkLaw(self.mean_square - gain, "upper bound", note, self, math.sqrt(lost))
 
     def _quantile(self, q: float) -> float:
-        return self.sigma * math.sqrt(float(special.chdtri(self.dim, 1 - q)))
+        return self.sigma * chi_exceeded(self.dim, 1 - q)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +95,8 @@ class GammaLaw(ErrorLaw):
         return laplace_law(self.dim, factor * self.scale, exact=False)
 
     def _quantile(self, q: float) -> float:
+        from scipy import special
+
         return self.scale * float(special.gammaincinv(self.dim, q))
 
 
@@ -134,6 +135,13 @@ class ShrunkLaw(ErrorLaw):
     def _quantile(self, q: float) -> float:
         assert self.inner is not None
         return self.inner.quantile(q) + self.shift
+
+
+def chi_exceeded(dim: int, chance: float) -> float:
+    """The length that a standard normal vector of this dimension exceeds with this probability."""
+    from scipy import special  # 0.4 s, which a plan in a ball that is searched does not need
+
+    return math.sqrt(float(special.chdtri(dim, chance)))
 
 
 def gaussian_law(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiLaw:
@@ -297,6 +305,18 @@ def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> 
     return dataclasses.replace(law, kind="estimate", note=law.note + ", before it is shrunk")
 
 
+def _cosines(dim: int) -> np.ndarray:
+    """Quantiles of the cosine of the angle between a fixed and a uniform direction: (1 + cos) / 2 ~
+    Beta((d-1)/2, (d-1)/2); +-1 in one dimension.
+    """
+    if dim == 1:
+        return np.array([-1.0, 1.0])
+    from scipy import special
+
+    middles = (np.arange(200) + 0.5) / 200
+    return 2 * special.betaincinv((dim - 1) / 2, (dim - 1) / 2, middles) - 1
+
+
 @functools.lru_cache(maxsize=256)
 def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> TabulatedLaw:
     # Bins of the length's law, evaluated at their upper edge (an upper bound); the last ones
@@ -306,14 +326,7 @@ def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> Tabul
     )
     weights = np.diff(np.concatenate([[0.0], upper_edges]))
     length = np.array([lengths.quantile(float(q)) for q in upper_edges])[:, None]
-    # cosine of the angle between xi and a: (1 + cos) / 2 ~ Beta((d-1)/2, (d-1)/2); +-1 in one
-    # dimension
-    middles = (np.arange(200) + 0.5) / 200
-    cosine = (
-        np.array([-1.0, 1.0])
-        if dim == 1
-        else 2 * special.betaincinv((dim - 1) / 2, (dim - 1) / 2, middles) - 1
-    )
+    cosine = _cosines(dim)
     side = np.sqrt(np.maximum((radius + length * cosine) ** 2 + (length**2) * (1 - cosine**2), 0.0))
     # third side of the hyperbolic triangle: cosh c = cosh(a - b) + sinh a sinh b (1 - cos(angle at
     # b)), scaled by root

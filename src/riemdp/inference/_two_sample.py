@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
 
 from .._errors import InvalidArgument, invalid, one_of, real
-from ._error_law import ChiLaw
+from ._error_law import ChiLaw, chi_exceeded
 from ._population import (
     check_mean,
     checked_dispersion,
@@ -128,6 +127,8 @@ def two_sample_test(
         hypothesis = f"{subject_in_sample(a)} is the same in both groups"
         beyond = max(0.0, distance - slack)
         if gaussian:
+            from scipy import special
+
             p = float(special.chdtrc(seen_a.manifold.dim, (beyond / _sigma(seen_a, seen_b)) ** 2))
         else:
             p = _largest_kept(lambda level: beyond > _noise(seen_a, seen_b, level))
@@ -209,8 +210,7 @@ def _sigma(a: Observation, b: Observation) -> float:
 def _noise(a: Observation, b: Observation, level: float) -> float:
     """What the difference of both errors exceeds with probability at most `level`."""
     if isinstance(a.law, ChiLaw) and isinstance(b.law, ChiLaw) and _tangent(a):
-        q = special.chdtri(a.manifold.dim, level)
-        return _sigma(a, b) * math.sqrt(float(q)) * (1.0 + 1e-12)
+        return _sigma(a, b) * chi_exceeded(a.manifold.dim, level) * (1.0 + 1e-12)
     most = min(1.0 - level / 2.0, 1.0 - 2.0**-53)
     return a.law.quantile(most) + b.law.quantile(most)
 

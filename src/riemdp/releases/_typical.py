@@ -8,7 +8,6 @@ import functools
 import math
 
 import numpy as np
-from scipy import special
 
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold, SPDAffineInvariant
@@ -111,6 +110,6 @@ def _capped_square(law: ErrorLaw, cap: float) -> float:
         return cap**2
     if law.quantile(_TOO_FAR) <= cap:
         return law.mean_square
-    nodes, weights = special.roots_legendre(60)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
     lengths = np.array([min(law.quantile(float(q)), cap) for q in (nodes + 1) / 2])
     return min(float(weights @ lengths**2) / 2, law.mean_square)

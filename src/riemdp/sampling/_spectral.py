@@ -15,7 +15,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from scipy import linalg
 
 from ..randomness import NoiseSource, noise_source
 from ._exponential import packed_positions
@@ -255,6 +254,8 @@ def direction_spectra(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """
     if k <= _DENSE:
         return np.linalg.eigvalsh(symmetric_directions(k, count, source))
+    from scipy import linalg  # 0.3 s, for large matrices alone
+
     diagonal = source.normals((count, k))
     # the length of j variables N(0, 1/2) is the root of a Gamma variable of shape j / 2
     beside = np.sqrt(source.gammas(np.arange(k - 1, 0, -1) / 2, (count, k - 1)))
