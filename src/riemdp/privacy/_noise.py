@@ -23,8 +23,6 @@ from ._budget import Budget
 from ._calibration import gaussian_noise_multiplier
 from ._guarantee import Guarantee, gaussian, pure
 
-_ROOT_TWO = math.sqrt(2.0)
-
 
 @dataclasses.dataclass(frozen=True)
 class Noise(abc.ABC):
@@ -102,24 +100,32 @@ class Noise(abc.ABC):
         """Scale over sensitivity: of sigma, or of the s of a density exp(-|v| / s)."""
 
     @abc.abstractmethod
-    def count_deviation(self, share: float | Fraction = 1.0) -> float:
-        """Standard deviation of a count, of sensitivity 1, released with this share."""
+    def multiplier_of(self, share: float | Fraction) -> float:
+        """The multiplier of an answer with this share, rounded."""
 
     @abc.abstractmethod
-    def share_of_count(self, deviation: float) -> float:
-        """The share with which a count has this standard deviation."""
-
-    @abc.abstractmethod
-    def mean_length(self, share: float, dim: int) -> float:
-        """Typical length of the noise of a sum of unit-clipped tangent vectors, sensitivity 2."""
-
-    @abc.abstractmethod
-    def share_of_mean(self, length: float, dim: int) -> float:
-        """The share with which that noise has this typical length."""
+    def share_of(self, multiplier: float) -> float:
+        """The share with which an answer has this multiplier."""
 
     @abc.abstractmethod
     def deviation(self, scale: float, dim: int) -> float:
         """Standard deviation of a coordinate of noise with this scale."""
+
+    def count_deviation(self, share: float | Fraction = 1.0) -> float:
+        """Standard deviation of a count, of sensitivity 1, released with this share."""
+        return self.deviation(self.multiplier_of(share), 1)
+
+    def share_of_count(self, deviation: float) -> float:
+        """The share with which a count has this standard deviation."""
+        return self.share_of(deviation / self.deviation(1.0, 1))
+
+    def mean_length(self, share: float, dim: int) -> float:
+        """Typical length of the noise of a sum of unit-clipped tangent vectors, sensitivity 2."""
+        return 2.0 * math.sqrt(dim) * self.deviation(self.multiplier_of(share), dim)
+
+    def share_of_mean(self, length: float, dim: int) -> float:
+        """The share with which that noise has this typical length."""
+        return self.share_of(length / (2.0 * math.sqrt(dim) * self.deviation(1.0, dim)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,21 +151,13 @@ class GaussianNoise(Noise):
         """sigma over sensitivity."""
         return self.noise_multiplier / math.sqrt(self.part)
 
-    def count_deviation(self, share: float | Fraction = 1.0) -> float:
-        """As of `Noise`."""
+    def multiplier_of(self, share: float | Fraction) -> float:
+        """As of `Noise`: squares of mu add up."""
         return self.multiplier / math.sqrt(share)
 
-    def share_of_count(self, deviation: float) -> float:
+    def share_of(self, multiplier: float) -> float:
         """As of `Noise`."""
-        return (self.multiplier / deviation) ** 2
-
-    def mean_length(self, share: float, dim: int) -> float:
-        """As of `Noise`."""
-        return 2.0 * math.sqrt(dim) * self.count_deviation(share)
-
-    def share_of_mean(self, length: float, dim: int) -> float:
-        """As of `Noise`."""
-        return (2.0 * math.sqrt(dim) * self.multiplier / length) ** 2
+        return (self.multiplier / multiplier) ** 2
 
     def deviation(self, scale: float, dim: int) -> float:
         """The scale itself."""
@@ -194,21 +192,13 @@ class LaplaceNoise(Noise):
         """s over sensitivity."""
         return 1.0 / self.spent
 
-    def count_deviation(self, share: float | Fraction = 1.0) -> float:
-        """As of `Noise`."""
-        return _ROOT_TWO / (self.spent * float(share))
+    def multiplier_of(self, share: float | Fraction) -> float:
+        """As of `Noise`: epsilons add up."""
+        return self.multiplier / float(share)
 
-    def share_of_count(self, deviation: float) -> float:
+    def share_of(self, multiplier: float) -> float:
         """As of `Noise`."""
-        return _ROOT_TWO / (self.spent * deviation)
-
-    def mean_length(self, share: float, dim: int) -> float:
-        """As of `Noise`."""
-        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.spent * share)
-
-    def share_of_mean(self, length: float, dim: int) -> float:
-        """As of `Noise`."""
-        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.spent * length)
+        return self.multiplier / multiplier
 
     def deviation(self, scale: float, dim: int) -> float:
         """Gamma(dim, scale) lengths in a uniform direction."""
