@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import RiemdpWarning
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
+from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
-from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source

@@ -22,13 +22,13 @@ from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._names import names_of
 from ..domains._stream import Stream
+from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
-from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Guarantee, charge
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise

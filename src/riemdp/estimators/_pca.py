@@ -16,10 +16,10 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack, taken
 from ..domains._names import names_of
 from ..domains._sources import unmasked
+from ..inference._counts import warn_of_counts
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._second_moment import (
     AbstractSecondMoment,
     AdaptiveSecondMoment,

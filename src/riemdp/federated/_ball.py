@@ -22,6 +22,7 @@ from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._ends import end_of
 from ..domains._stream import Stream
 from ..inference import Observation, Query
+from ..inference._counts import told_of_people, warn_of_counts
 from ..inference._error_law import capped, gaussian_law, shrunk_law
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
@@ -30,7 +31,6 @@ from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._common import needs_log
 from ..mechanisms._lattice import check_drawable
-from ..mechanisms._outside import told_of_people, warn_of_counts
 from ..mechanisms._private_ball import facts_of_search, observed
 from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_plan import SearchPlan

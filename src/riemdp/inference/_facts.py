@@ -6,12 +6,16 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..domains import AdaptiveBall, Ball
 from ..domains._names import Names
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
+from ._counts import OutsideCount, ValidCount
+
+if TYPE_CHECKING:
+    from ._released import Released
 
 
 class Query(enum.StrEnum):
@@ -74,10 +78,10 @@ class Facts:
     budget: Budget | None = None
     unit: str | None = None
     error: str | None = None
-    outside: Any = None
-    valid: Any = None
+    outside: OutsideCount | None = None
+    valid: ValidCount | None = None
     names: Names | None = None
-    dispersions: tuple[Any, ...] = ()
+    dispersions: tuple[Released, ...] = ()
     clipping: str | None = None
     person_is: str | None = None
     others: tuple[tuple[str, Any], ...] = ()

@@ -12,13 +12,18 @@ import dataclasses
 import math
 
 import numpy as np
-from scipy import special
 
 from .._errors import InvalidArgument, invalid
 from ..statistics._hessian import mean_hessian
-from ._error_law import ChiLaw, ErrorLaw
+from ._error_law import ChiLaw, ErrorLaw, chi_exceeded
 from ._facts import Query
-from ._population import are_of_the_same, check_mean, known_of, same_point
+from ._population import (
+    are_of_the_same,
+    check_mean,
+    given_dispersion,
+    known_of,
+    same_point,
+)
 from ._region import Floats, Observation, Region, region_of
 from ._released import Released, subject_in_population
 
@@ -55,11 +60,11 @@ def limit_region(mean: Released, dispersion: Released | None, level: float) -> R
         covariance = spread + seen.law.sigma**2 * np.eye(len(spread))
         axes = np.linalg.cholesky((covariance + covariance.T) / 2.0)
         smallest = math.sqrt(float(np.linalg.eigvalsh(covariance)[0]))
-        radius = _chi(len(spread), alpha) + seen.slack / smallest
+        radius = chi_exceeded(len(spread), alpha) + seen.slack / smallest
         return dataclasses.replace(region, radius=radius, axes=axes, note=note)
     noise = region_of(seen, mean.mechanism, 1.0 - alpha / 2.0, "sample", "")
     widest = math.sqrt(max(0.0, float(np.linalg.eigvalsh(spread)[-1])))
-    radius = noise.radius + widest * _chi(len(spread), alpha / 2.0)
+    radius = noise.radius + widest * chi_exceeded(len(spread), alpha / 2.0)
     return dataclasses.replace(region, radius=radius, note=note)
 
 
@@ -71,10 +76,9 @@ def _checked(dispersion: Released | None, mean: Released) -> tuple[Floats, Error
         "give the Release of private_tangent_covariance for the same records and"
         " Ball(mean.value, radius), the radius at least that of the mean's ball"
     )
-    if dispersion is None:
-        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
-    law = dispersion.error_law if isinstance(dispersion, Released) else None
-    if law is None or dispersion.facts.query != Query.MOMENT:
+    dispersion = given_dispersion(dispersion, Query.MOMENT, remedy)
+    law = dispersion.error_law
+    if law is None:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
     (reach, _), (radius, _) = known_of(dispersion), known_of(mean)
     about = dispersion.facts.ball
@@ -118,7 +122,3 @@ def _jacobian(seen: Observation, mean: Released) -> Floats:
     vectors = manifold.from_coordinates(point, steps)
     moved = np.asarray(seen.coordinates_of(manifold.exp(point, vectors)))
     return ((moved[:dim] - moved[dim:]) / (2.0 * _STEP)).T
-
-
-def _chi(dim: int, chance: float) -> float:
-    return math.sqrt(float(special.chdtri(dim, chance)))

@@ -78,10 +78,9 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
         "give the Release of private_frechet_variance for the same records and the same ball as"
         " the mean"
     )
-    if dispersion is None:
-        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
-    spread = dispersion.observation if isinstance(dispersion, Released) else None
-    if spread is None or dispersion.facts.query != Query.VARIANCE or dispersion.facts.found:
+    dispersion = given_dispersion(dispersion, Query.VARIANCE, remedy)
+    spread = dispersion.observation
+    if spread is None or dispersion.facts.found:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
     if not (
         are_of_the_same(dispersion.facts, mean.facts)
@@ -93,6 +92,15 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
             f" {remedy}"
         )
     return spread
+
+
+def given_dispersion(dispersion: Released | None, query: Query, remedy: str) -> Released:
+    """The dispersion, once it is known to be a release of this query."""
+    if dispersion is None:
+        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
+    if not isinstance(dispersion, Released) or dispersion.facts.query != query:
+        raise invalid("dispersion", type(dispersion).__name__, remedy)
+    return dispersion
 
 
 def known_of(mean: Released) -> tuple[float, int]:

@@ -3,13 +3,13 @@
 `AbstractMechanism.release` is the one function that admits a value, charges and draws.
 """
 
+from ..inference._counts import OutsideCount
 from ._base import AbstractMechanism, Drawn
 from ._clipping import ClippingBoundNoise
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
-from ._outside import OutsideCount
 from ._private_ball import AdaptiveMean, PrivateBall
 from ._release import Release
 from ._tangent import TangentGaussian

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from .._errors import InvalidArgument, invalid
+from ..inference._counts import OutsideCount
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._noise import Noise
@@ -26,7 +27,6 @@ from ..statistics import Records
 from ._base import AbstractMechanism, Drawn
 from ._labelled import Labelled
 from ._lattice import check_drawable
-from ._outside import OutsideCount
 from ._purse import Purse
 
 MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417

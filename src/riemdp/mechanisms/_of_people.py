@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
+from ..inference._counts import told_of_people
 from ..privacy import Guarantee
 from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Drawn, Value
-from ._outside import told_of_people
 
 
 class OfPeople(AbstractMechanism[Value]):

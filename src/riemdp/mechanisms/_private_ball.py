@@ -22,6 +22,7 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
 from ..domains._ends import end_of
 from ..domains._stream import Stream
+from ..inference._counts import ValidCount
 from ..inference._error_law import ErrorLaw, lengths_of, shrunk_law
 from ..inference._facts import Query
 from ..inference._region import Observation
@@ -34,7 +35,6 @@ from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchResult, run_search
 from ._base import Drawn, Value
 from ._common import Floats, needs_log
-from ._outside import ValidCount
 from ._purse import BudgetedMechanism
 from ._search_answers import SearchAnswers, final_radius, outside_of
 from ._search_plan import SearchPlan, plan_search

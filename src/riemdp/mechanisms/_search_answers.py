@@ -16,11 +16,11 @@ from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
 from ..domains._ends import end_of
+from ..inference._counts import OutsideCount
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
 from ._ball_search import Answers, SearchResult
 from ._common import Floats
-from ._outside import OutsideCount
 from ._shrinking import bend_of, kept
 
 # A move after which the centre may still be far: in units of the curvature's radius, and of the

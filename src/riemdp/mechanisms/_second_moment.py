@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
 from .._isolation import isolation
+from ..inference._counts import ValidCount
 from ..inference._error_law import lengths_of
 from ..inference._region import Observation
 from ..manifolds import Euclidean
@@ -41,7 +42,6 @@ from ..statistics._second_moment import (
     row_lengths,
 )
 from ._base import EITHER, Drawn
-from ._outside import ValidCount
 from ._purse import BudgetedMechanism, Purse, slack_of_noise
 from ._search_plan import taken_for_valid
 

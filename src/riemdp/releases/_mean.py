@@ -13,12 +13,12 @@ from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import Names, names_of
 from ..domains._stream import Stream
 from ..inference import Query
+from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._counted import Counted, share_of_count
 from ..mechanisms._for_mean import MeanFacts
-from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..domains import AdaptiveBall
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
+from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
-from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource

@@ -7,10 +7,10 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
 from ..inference import Query
+from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
-from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent

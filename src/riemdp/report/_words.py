@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..privacy._guarantee import PERSON
 
 if TYPE_CHECKING:
-    from ..mechanisms._outside import OutsideCount, ValidCount
+    from ..inference._counts import OutsideCount, ValidCount
     from ..privacy import Guarantee
 
 ADJACENCY = {
