@@ -33,7 +33,7 @@ SIZES = (2, 3, 5, 8, 11, 15, 20, 30)
 
 @dataclass
 class Row:
-    """One size and one epsilon: errors by mechanism (None: no such law), `clamped` those of
+    """One size and one epsilon: errors by mechanism (None: no such distribution), `clamped` those of
     baselines moved into the ball.
     """
 
@@ -294,7 +294,7 @@ def claims(
         ),
         (
             (
-                "Han2024, Remark 4: the K-norm gradient mechanism beside the Riemannian Laplace"
+                "Han2024, Remark 4: the K-norm gradient mechanism and the Riemannian Laplace"
                 " mechanism"
             ),
             (
@@ -328,7 +328,7 @@ spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`
 baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
 then projection), then moved into the public ball. The [tangent mean](tangent-mean.md) is simulated
 too; it is another mean on curved spaces, and what separates the two is in its figures. A dash: no
-such law, or no sampler that ends. A star: at least the radius, so that publishing the centre of
+such distribution, or no sampler that ends. A star: at least the radius, so that publishing the centre of
 the ball, which costs nothing, would do as well.
 
 By default a release of wrapped noise is moved into the public ball. Where the noise is as large as
@@ -358,7 +358,7 @@ READING = """## How to read this
   chance ([100 releases](tangent-mean.md)).
 - Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
   is too small for that epsilon.
-- The error of Gaussian noise grows with sqrt(dim), that of the Laplace law with dim. In few
+- The error of Gaussian noise grows with sqrt(dim), that of the Laplace distribution with dim. In few
   dimensions the Laplace mechanism is better, and needs no delta.
 """
 

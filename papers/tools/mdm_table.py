@@ -179,9 +179,9 @@ def page(rows, compared_rows, sizes) -> str:
         "",
         "## Without a ball",
         "",
-        "`PrivateMDM(metric=..., budget=...)` finds a centre and a radius for all classes, beside"
-        " the balls above,",
-        "that were set with the data in view. Log-Euclidean, mean of"
+        "`PrivateMDM(metric=..., budget=...)` finds a centre and a radius for all classes,"
+        " compared here with the balls above,",
+        "which were set with the data in view. Log-Euclidean, mean of"
         f" {FOUND_SEEDS} seeds (standard error).",
         "",
         "| channels | | " + " | ".join(f"eps {e:g}" for e in FOUND_EPSILONS) + " |",

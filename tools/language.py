@@ -1,0 +1,77 @@
+"""Count what the style guide of CONTRIBUTING.md asks for, in the pages that a reader sees.
+
+    python tools/language.py           one line a rule: count, limit
+    python tools/language.py --where   every place, too
+
+Code blocks, code in a line and formulas are not counted. `tests/docs/test_language.py` holds the
+limits, which may only shrink.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_CODE = re.compile(r"^(`{3,}).*?^\1|`[^`\n]*`|\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$", re.DOTALL | re.M)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern that is to be rare, or (`at_least`) to be there."""
+
+    name: str
+    pattern: re.Pattern[str]
+    limit: int
+    at_least: bool = False
+
+    def holds(self, count: int) -> bool:
+        return count >= self.limit if self.at_least else count <= self.limit
+
+
+RULES = (
+    Rule("law (distribution)", re.compile(r"\blaws?\b"), 15),
+    Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 10),
+    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 10),
+    Rule("user-level", re.compile(r"user-level"), 5, at_least=True),
+    Rule("links to sources", re.compile(r"https?://"), 25, at_least=True),
+)
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """README and docs, without the committed results of the papers."""
+    found = sorted((root / "docs").rglob("*.md"))
+    return [root / "README.md", *(p for p in found if "results" not in p.parts)]
+
+
+def prose(text: str) -> str:
+    """A page without code and formulas; its lines stay where they are."""
+    return _CODE.sub(lambda m: "\n" * m[0].count("\n"), text)
+
+
+def places(rule: Rule, root: Path = ROOT) -> list[str]:
+    """Where a rule's pattern occurs: page:line."""
+    return [
+        f"{page.relative_to(root)}:{number}: {line.strip()[:120]}"
+        for page in pages(root)
+        for number, line in enumerate(prose(page.read_text(encoding="utf-8")).splitlines(), 1)
+        for _ in rule.pattern.finditer(line)
+    ]
+
+
+def main() -> int:
+    broken = 0
+    for rule in RULES:
+        found = places(rule)
+        broken += not rule.holds(len(found))
+        bound = "at least" if rule.at_least else "at most"
+        print(f"{rule.name}: {len(found)} ({bound} {rule.limit})")
+        if "--where" in sys.argv[1:]:
+            print("\n".join(f"    {place}" for place in found))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
