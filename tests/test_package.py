@@ -187,7 +187,7 @@ def test_the_page_of_an_index_has_no_relative_address(monkeypatch):
     for text in (without, page(readme, files)):
         assert re.search(r"\]\((?!https?://|#)", text) is None
     assert "](https://example.org/v1/docs/pictures/spd_mean.png)" in page(readme, files)
-    assert "What is guaranteed, and against whom" in without
+    assert "The guarantee and the threat model" in without
     assert page("[a](#b) [c](https://d.e)", files) == "[a](#b) [c](https://d.e)"
 
 

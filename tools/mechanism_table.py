@@ -33,7 +33,7 @@ SIZES = (2, 3, 5, 8, 11, 15, 20, 30)
 
 @dataclass
 class Row:
-    """One size and one epsilon: errors by mechanism (None: no such distribution), `clamped` those of
+    """One size and one epsilon: errors by mechanism (None: it does not exist), `clamped` those of
     baselines moved into the ball.
     """
 
@@ -328,8 +328,8 @@ spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`
 baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
 then projection), then moved into the public ball. The [tangent mean](tangent-mean.md) is simulated
 too; it is another mean on curved spaces, and what separates the two is in its figures. A dash: no
-such distribution, or no sampler that ends. A star: at least the radius, so that publishing the centre of
-the ball, which costs nothing, would do as well.
+such distribution, or no sampler that ends. A star: at least the radius, so that publishing the
+centre of the ball, which costs nothing, would do as well.
 
 By default a release of wrapped noise is moved into the public ball. Where the noise is as large as
 the ball, its formula says no more than that the error is at most the diameter; in truth it is then
@@ -358,8 +358,8 @@ READING = """## How to read this
   chance ([100 releases](tangent-mean.md)).
 - Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
   is too small for that epsilon.
-- The error of Gaussian noise grows with sqrt(dim), that of the Laplace distribution with dim. In few
-  dimensions the Laplace mechanism is better, and needs no delta.
+- The error of Gaussian noise grows with sqrt(dim), that of the Laplace distribution with dim. In
+  few dimensions the Laplace mechanism is better, and needs no delta.
 """
 
 
