@@ -117,6 +117,19 @@ def solve(a: Array, b: Array) -> Array:
     return _marked(finite, x, 2)
 
 
+def least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The shortest x of smallest |a x - b| for one matrix (k, m) and b (k,), without combinations
+    of columns below 1e-12 of the largest, which tell no more than rounding does; zeros where a or b
+    is not finite.
+    """
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.zeros(a.shape[-1])
+    try:
+        return np.linalg.lstsq(a, b, rcond=1e-12)[0]
+    except np.linalg.LinAlgError:
+        return np.zeros(a.shape[-1])
+
+
 def det(a: Array) -> Array:
     """Determinants."""
     xp = namespace(a)
@@ -132,23 +145,23 @@ def _on_jax() -> Any:
     return _decompositions
 
 
-def _isolated(a: ArrayLike, lower: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def _isolated(a: ArrayLike, lower: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
     """The matrices, the identity in place of those of which an entry that is read (of the lower
-    half, or any) is not finite; and which are finite.
+    half, or any) is not finite; and which are finite, None for all.
     """
     a = np.asarray(a)
     fine = np.isfinite(a)
-    if np.all(fine):
-        return a, np.ones(a.shape[:-2], dtype=bool)
+    if fine.all():
+        return a, None
     if lower:
         fine |= ~np.tri(a.shape[-1], dtype=bool)
-    finite = np.all(fine, axis=(-2, -1))
+    finite = fine.all(axis=(-2, -1))
     return np.where(finite[..., None, None], a, np.eye(*a.shape[-2:])), finite
 
 
-def _marked(finite: np.ndarray, part: np.ndarray, axes: int) -> np.ndarray:
+def _marked(finite: np.ndarray | None, part: np.ndarray, axes: int) -> np.ndarray:
     """A part of a decomposition, NaN where the matrix was not finite."""
-    if np.all(finite):
+    if finite is None:
         return part
     return np.where(finite.reshape(finite.shape + (1,) * axes), part, np.nan)
 

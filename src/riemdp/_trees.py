@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ._namespace import namespace
 
 Tree = Any  # an array, or a tuple of trees
@@ -29,8 +31,11 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
 
 def all_finite(tree: Tree, batch: int = 0) -> Any:
     """Whether all numbers are finite: a flag for each entry of so many leading axes."""
-    flags = [
-        namespace(leaf).all(namespace(leaf).isfinite(leaf), axis=tuple(range(batch, leaf.ndim)))
-        for leaf in leaves(tree)
-    ]
-    return functools.reduce(operator.and_, flags)
+
+    def flags(leaf: Any) -> Any:
+        xp, axes = namespace(leaf), tuple(range(batch, leaf.ndim))
+        finite = xp.isfinite(leaf)
+        # of NumPy, the method takes a third of the time
+        return finite.all(axis=axes) if xp is np else xp.all(finite, axis=axes)
+
+    return functools.reduce(operator.and_, map(flags, leaves(tree)))

@@ -128,6 +128,20 @@ def test_plain_steps_alone_reach_the_tolerance_and_fall_by_what_is_proved(
         assert np.all(above[1:] <= left * above[:-1] + 1e-12 * steps[0])
 
 
+def test_a_small_residual_outside_the_ball_is_not_believed(monkeypatch, passes) -> None:
+    """Opposite to the mean of points of a sphere lies another critical point."""
+    query = query_of(SPHERE, 0.5, 9)
+
+    def opposite(manifold, look, start, tolerance, most):
+        found = solver(manifold, look, start, tolerance, most)
+        return dataclasses.replace(found, value=-found.value)
+
+    plant(monkeypatch, "solver of a mean", opposite)
+    for kind in KINDS:
+        check(query, records(query, kind, 2), passes)
+        assert query.frame.local.contains(query.value(query.prepare(records(query, kind, 2))))
+
+
 @balls
 def test_a_search_over_records_finds_none_that_keep_the_tolerance(passes, space, radius) -> None:
     for seed in range(12):

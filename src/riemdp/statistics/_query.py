@@ -311,8 +311,7 @@ class FrechetMean(AbstractMean):
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
-        Moving the computed mean into the ball brings it no farther from the exact one: radially,
-        towards the center of a ball as small as the curvature requires, distances only shrink.
+        What the search found outside of the ball is not believed, however small its residual is.
         """
         assert self.tolerance is not None
         local = self.frame.local
@@ -455,11 +454,10 @@ def themselves(points: Point) -> Point:
 def mean_in_ball(
     domain: Domain, points: Point | Stream, shares: np.ndarray | None, tolerance: float
 ) -> Point:
-    """The Frechet mean of points of the ball to the public tolerance, moved into the ball. Raises
-    nothing, unless records cannot be read.
+    """The Frechet mean of points of the ball to the public tolerance, in the ball. Raises nothing,
+    unless records cannot be read.
     """
-    found = mean_in(domain, look_at(domain.manifold, points, shares), tolerance)
-    return domain.clamp_point(found.value)
+    return mean_in(domain, look_at(domain.manifold, points, shares), tolerance).value
 
 
 def other_count(count: int, n: int) -> InvalidArgument:

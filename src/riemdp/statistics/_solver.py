@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from .. import _linalg
 from .._errors import InvalidArgument
 from ..domains import Domain
+from ..domains._clamp import clamp_flagged
 from ..domains._stream import Stream, mean_of_sums, weighted_pairwise
 from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant, Sphere
 from ..manifolds import _spectral as sp
@@ -98,10 +99,12 @@ def _on_sphere(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
     angle = np.where(near, turn, math.pi - turn)
     aligned = across <= 0.0
     stretch = np.where(aligned, 1.0, angle / np.sqrt(np.where(aligned, 1.0, across)))
-    opposite = (aligned & ~near)[:, None]
-    way = np.where(opposite, math.pi * manifold._first_direction(at), way)
-    total, squares = _added(stretch[:, None] * way, angle * angle, weights)
-    return np.asarray(manifold._to_coordinates(at, manifold._to_tangent(at, total))), squares
+    opposite = np.where(aligned & ~near, math.pi, 0.0)  # along the first coordinate
+    terms = np.concatenate([stretch[:, None] * way, opposite[:, None]], axis=1)
+    total, squares = _added(terms, angle * angle, weights)
+    log = manifold._to_coordinates(at, manifold._to_tangent(at, total[:-1]))
+    log[0] += total[-1]
+    return log, squares
 
 
 def _on_hyperboloid(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
@@ -146,19 +149,23 @@ def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats |
 
 
 def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
-    """The mean of points of the ball, to the public tolerance."""
-    found = _accelerated(domain.manifold, look, domain.center, tolerance, ACCELERATED)
-    if found.residual <= tolerance:
-        return found
+    """The mean of points of the ball, to the public tolerance, in the ball: outside of it, a small
+    residual says nothing where curvature is positive.
+    """
+    space, center = domain.manifold, domain.center
+    found = _accelerated(space, look, center, tolerance, ACCELERATED)
+    point, outside = clamp_flagged(space, center, domain.radius, found.value)
+    if found.residual <= tolerance and not outside:
+        return dataclasses.replace(found, value=point)
     length, passes = domain.strong_convexity / largest_hessian(domain), found.passes
-    point, best = domain.clamp_point(found.value), Found(domain.center, math.inf, passes)
+    best = Found(center, math.inf, passes)
     for passes in range(found.passes + 1, found.passes + plain_steps(domain, tolerance) + 1):
         seen = look(point)
         if seen.residual < best.residual:
             best = Found(point, seen.residual, passes)
         if seen.residual <= tolerance:
             break
-        point = domain.clamp_point(moved(domain.manifold, point, length * seen.gradient))
+        point = domain.clamp_point(moved(space, point, length * seen.gradient))
     return dataclasses.replace(best, passes=passes)
 
 
@@ -275,18 +282,9 @@ class _History:
             self.changes = [*self.changes, gradient - self.last[1]][-_MEMORY:]
         step = length * gradient
         if self.steps:
-            shares = _nearest(np.stack(self.changes, axis=1), gradient)
-            combined = gradient - np.stack(self.changes, axis=1) @ shares
-            combined = length * combined - np.stack(self.steps, axis=1) @ shares
+            changes = np.stack(self.changes, axis=1)
+            shares = _linalg.least_squares(changes, gradient)
+            combined = length * (gradient - changes @ shares) - shares @ np.stack(self.steps)
             step = combined if np.isfinite(combined).all() else step
         self.last = _within(step, most), gradient
         return self.last[0]
-
-
-def _nearest(columns: Floats, y: Floats) -> Floats:
-    """The combination of the columns that is nearest to y, without those that tell no more than
-    rounding does.
-    """
-    u, size, vt = map(np.asarray, _linalg.svd(columns, full_matrices=False))
-    kept = size > 1e-12 * size[:1]
-    return vt.T @ np.where(kept, (u.T @ y) / np.where(kept, size, 1.0), 0.0)
