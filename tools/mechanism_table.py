@@ -331,7 +331,7 @@ too; it is another mean on curved spaces, and what separates the two is in its f
 such distribution, or no sampler that ends. A star: at least the radius, so that publishing the
 centre of the ball, which costs nothing, would do as well.
 
-By default a release of wrapped noise is moved into the public ball. Where the noise is as large as
+By default a release of wrapped noise is moved into the public ball. If the noise is as large as
 the ball, its formula says no more than that the error is at most the diameter; in truth it is then
 near the radius, as that of the baselines in the ball.
 

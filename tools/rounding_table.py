@@ -29,7 +29,7 @@ times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
   public centre, in which a `FrechetMean` is computed: on affine-invariant, log-Euclidean,
   hyperbolic and Euclidean spaces that is the origin, wherever the centre is.
 
-Where float64 cannot tell whether a value was moved into the ball (`Domain.is_resolved`), there is
+If float64 cannot tell whether a value was moved into the ball (`Domain.is_resolved`), there is
 no bound: `WrappedGaussian` then says "idealised" in `details["numerics"]`, and `FrechetMean`
 refuses the ball. It also refuses one in which the bound exceeds a thousandth of the sensitivity.
 

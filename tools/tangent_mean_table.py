@@ -24,10 +24,10 @@ HEAD = """# The tangent mean where curvature is positive
 
 `private_frechet_mean(space, X, ball, budget, mechanism="tangent-mean")` releases the mean of the
 tangent vectors at the centre of the ball, each shortened to the radius. One record moves it by at
-most 2 r / n on every manifold; the Frechet mean moves by up to 2 r / (n cos(2 r sqrt kappa)). So
+most 2 r / n on every manifold; the Fréchet mean moves by up to 2 r / (n cos(2 r sqrt kappa)). So
 there is no limit on the radius, no solver, and one pass. It is another mean, which differs from
-Frechet's by terms of third order in the distances of the records from the centre; the table
-measures the distance to the Frechet mean, so the difference is in it (column "without noise").
+Fréchet's by terms of third order in the distances of the records from the centre; the table
+measures the distance to the Fréchet mean, so the difference is in it (column "without noise").
 
 Written by `tools/tangent_mean_table.py`: root mean square of """
 TAIL = """\

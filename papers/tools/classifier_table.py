@@ -242,9 +242,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     lines = [line for name in DATA for line in section(name)]
     lines += [
-        "## Records a class that would be needed",
+        "## Records per class needed",
         "",
-        "Measured: records a class from which `PrivateTSClassifier` comes within three points of"
+        "Measured: records per class from which `PrivateTSClassifier` comes within three points of"
         " itself with hardly any",
         "noise, by repeating the training records (mean of 4 splits). Plan: `records_a_class`.",
         "",
