@@ -16,3 +16,13 @@ for _package, _names in PACKAGES.items():
     _names += [
         n for n in _own.__all__ if n in riemdp.__all__ and getattr(riemdp, n) is getattr(_own, n)
     ]
+
+
+def offered(module: types.ModuleType) -> list[str]:
+    """The names of a package: the public ones, and those that it gives to other packages alone."""
+    beside = [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_") and getattr(thing, "__module__", "").startswith("riemdp.")
+    ]
+    return sorted({*module.__all__, *beside})

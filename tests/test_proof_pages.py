@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 import riemdp
 from riemdp.mechanisms import AbstractMechanism
 from riemdp.optimizers import AbstractOptimizer
-from tests.public import PACKAGES
+from tests.public import PACKAGES, offered
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "proofs").glob("*.md"))
@@ -35,10 +35,10 @@ _LEMMA = re.compile(r"\*\*Lemma (\d+)\b")
 
 # ------------------------------------------------------------------------ what states a guarantee
 def public_things() -> Iterator[tuple[str, Any]]:
-    """Public classes with their public methods, and public functions, of all packages."""
+    """Classes with their public methods, and functions, that packages offer."""
     for package in PACKAGES:
         module = importlib.import_module(f"riemdp.{package}")
-        for name in module.__all__:
+        for name in offered(module):
             thing = getattr(module, name)
             if not callable(thing):
                 continue

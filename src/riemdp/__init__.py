@@ -88,11 +88,9 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "inference": ("Region", "two_sample_test"),
     "mechanisms": (
         "AbstractMechanism",
-        "AdaptiveMean",
         "ExtrinsicGaussian",
         "ExtrinsicLaplace",
         "KNormGradient",
-        "PrivateBall",
         "Release",
         "RiemannianLaplace",
         "TangentGaussian",

@@ -62,11 +62,9 @@ from .manifolds import Sphere as Sphere
 from .manifolds import Stiefel as Stiefel
 from .manifolds import spd as spd
 from .mechanisms import AbstractMechanism as AbstractMechanism
-from .mechanisms import AdaptiveMean as AdaptiveMean
 from .mechanisms import ExtrinsicGaussian as ExtrinsicGaussian
 from .mechanisms import ExtrinsicLaplace as ExtrinsicLaplace
 from .mechanisms import KNormGradient as KNormGradient
-from .mechanisms import PrivateBall as PrivateBall
 from .mechanisms import Release as Release
 from .mechanisms import RiemannianLaplace as RiemannianLaplace
 from .mechanisms import TangentGaussian as TangentGaussian

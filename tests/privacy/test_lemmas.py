@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -13,7 +11,6 @@ from scipy.optimize import linprog
 from riemdp.privacy import (
     allocated_gaussian,
     approximate,
-    equivalent_rounds,
     gaussian,
     subsampled_gaussian,
 )
@@ -120,42 +117,3 @@ def test_a_mixture_that_shows_its_flag():
         rho, a = rng.uniform(), 1 + rng.exponential()
         one, two = (np.append((1 - rho) * nothing, rho * law) for law in (p, q))
         assert hockey_stick(a, one, two) == pytest.approx(rho * hockey_stick(a, p, q), abs=1e-14)
-
-
-# ------------------------------------------------------------------------------------------------
-# rounds at rates that depend on the past
-def _too_few(rate: float, planned: float) -> int:
-    """What was there before: the quotient was made smaller before the ceiling was taken."""
-    return math.ceil(math.log1p(-rate) / math.log1p(-planned) * (1 - 1e-12))
-
-
-def _reached(rounds: int, rate: float, planned: float) -> bool:
-    return (1 - Fraction(planned)) ** rounds <= 1 - Fraction(rate)
-
-
-@pytest.mark.parametrize("planned", [0.5, 0.05, 0.03, 1e-3, 1 / 3, 0.999])
-def test_equivalent_rounds_are_the_fewest_that_reach_the_rate(planned: float) -> None:
-    for wanted in (2, 3, 7, 40):
-        exact = float(1 - (1 - Fraction(planned)) ** wanted)
-        around = [math.nextafter(exact, 0.0), exact, math.nextafter(exact, 1.0)]
-        for rate in (r for r in around if planned < r < 1.0):
-            rounds = equivalent_rounds(rate, planned)
-            assert _reached(rounds, rate, planned)
-            assert not _reached(rounds - 1, rate, planned)
-
-
-def test_a_quotient_made_smaller_counts_too_few_rounds() -> None:
-    above = [
-        (math.nextafter(float(1 - (1 - Fraction(p)) ** k), 1.0), p)
-        for p in (0.05, 1e-3, 1 / 3)
-        for k in (2, 3, 7)
-    ]
-    assert all(_reached(equivalent_rounds(rate, p), rate, p) for rate, p in above)
-    assert not all(_reached(_too_few(rate, p), rate, p) for rate, p in above)
-
-
-def test_many_equivalent_rounds_err_upwards() -> None:
-    assert equivalent_rounds(0.5, 1e-7) in (6931472, 6931473)
-    with mpmath.workdps(60):
-        planned, rate = mpmath.mpf(1e-7), mpmath.mpf(0.5)
-        assert equivalent_rounds(0.5, 1e-7) >= mpmath.log(1 - rate) / mpmath.log(1 - planned)

@@ -4,7 +4,9 @@ everything from outside passes.
 
 from ._adaptive import AdaptiveBall
 from ._ball import Ball
-from ._check import InvalidRecord, check_records
-from ._domain import Domain, Frame
+from ._check import InvalidRecord as InvalidRecord
+from ._check import check_records
+from ._domain import Domain
+from ._domain import Frame as Frame
 
-__all__ = ["AdaptiveBall", "Ball", "Domain", "Frame", "InvalidRecord", "check_records"]
+__all__ = ["AdaptiveBall", "Ball", "Domain", "check_records"]

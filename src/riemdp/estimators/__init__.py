@@ -4,7 +4,8 @@ classifier in the tangent space, re-centred subjects, principal components.
 
 from ._center import PrivateTLCenter
 from ._classifier import PrivateTSClassifier
-from ._classifier_plan import ClassifierRow, plan_private_classifier
+from ._classifier_plan import ClassifierRow as ClassifierRow
+from ._classifier_plan import plan_private_classifier
 from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
@@ -12,7 +13,6 @@ from ._pga import PrivatePGA
 from ._tangent_space import PrivateTangentSpace
 
 __all__ = [
-    "ClassifierRow",
     "PrivateFrechetMean",
     "PrivateMDM",
     "PrivatePCA",

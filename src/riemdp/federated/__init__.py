@@ -10,13 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, published_guarantee
+from ._accounting import FederatedPlan as FederatedPlan
+from ._accounting import PublishedGuarantee as PublishedGuarantee
+from ._accounting import plan_federated, published_guarantee
 from ._aggregate import aggregate, validate_reply
 from ._agreement import Agreement, Party
 from ._ball import private_ball, private_frechet_mean, private_frechet_variance
-from ._coordinator import Coordinator, RoundRecord
+from ._coordinator import Coordinator
+from ._coordinator import RoundRecord as RoundRecord
 from ._door import Answer, answer
-from ._in_process import FederatedResult, run_in_process
+from ._in_process import FederatedResult as FederatedResult
+from ._in_process import run_in_process
 from ._prirfed import PriRFed
 from ._rounds import local_update
 from ._site import Refused, Site
@@ -26,13 +30,9 @@ __all__ = [
     "Agreement",
     "Answer",
     "Coordinator",
-    "FederatedPlan",
-    "FederatedResult",
     "Party",
     "PriRFed",
-    "PublishedGuarantee",
     "Refused",
-    "RoundRecord",
     "Setup",
     "Site",
     "aggregate",

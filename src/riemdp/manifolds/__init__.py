@@ -1,7 +1,9 @@
 """Geometry: Riemannian manifolds with exact formulas, base point first, batched by broadcasting."""
 
 from ._base import AbstractManifold
-from ._check import CheckReport, ManifoldCheckError, PropertyResult, check
+from ._check import CheckReport as CheckReport
+from ._check import ManifoldCheckError, check
+from ._check import PropertyResult as PropertyResult
 from ._euclidean import Euclidean
 from ._grassmann import Grassmann
 from ._hermitian import from_real_embedding, real_embedding
@@ -17,14 +19,12 @@ from ._stiefel import Stiefel
 
 __all__ = [
     "AbstractManifold",
-    "CheckReport",
     "Euclidean",
     "Grassmann",
     "Lorentz",
     "ManifoldCheckError",
     "PoincareBall",
     "Product",
-    "PropertyResult",
     "SPDAffineInvariant",
     "SPDBuresWasserstein",
     "SPDLogEuclidean",

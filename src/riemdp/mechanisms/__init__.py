@@ -3,19 +3,20 @@
 `AbstractMechanism.release` is the one function that admits a value, charges and draws.
 """
 
-from ..inference._counts import OutsideCount
 from ._base import AbstractMechanism, Drawn
-from ._clipping import ClippingBoundNoise
+from ._clipping import ClippingBoundNoise as ClippingBoundNoise
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
-from ._private_ball import AdaptiveMean, PrivateBall
+from ._private_ball import AdaptiveMean as AdaptiveMean
+from ._private_ball import PrivateBall as PrivateBall
 from ._release import Release
 from ._tangent import TangentGaussian
-from ._tangent_covariance import TangentCovarianceNoise
-from ._tangent_mean import TangentMeanNoise
-from ._variance import AdaptiveVariance, VarianceNoise
+from ._tangent_covariance import TangentCovarianceNoise as TangentCovarianceNoise
+from ._tangent_mean import TangentMeanNoise as TangentMeanNoise
+from ._variance import AdaptiveVariance as AdaptiveVariance
+from ._variance import VarianceNoise as VarianceNoise
 from ._wrapped import WrappedGaussian
 from ._wrapped_laplace import WrappedLaplace
 
@@ -31,22 +32,14 @@ BASELINES: tuple[type[ForMeans], ...] = (ExtrinsicGaussian, ExtrinsicLaplace)
 
 __all__ = [
     "AbstractMechanism",
-    "AdaptiveMean",
-    "AdaptiveVariance",
-    "ClippingBoundNoise",
     "Drawn",
     "ExtrinsicGaussian",
     "ExtrinsicLaplace",
     "KNormGradient",
     "MeanGradient",
-    "OutsideCount",
-    "PrivateBall",
     "Release",
     "RiemannianLaplace",
-    "TangentCovarianceNoise",
     "TangentGaussian",
-    "TangentMeanNoise",
-    "VarianceNoise",
     "WrappedGaussian",
     "WrappedLaplace",
 ]

@@ -2,11 +2,15 @@
 accounting.
 """
 
-from ._descent import DPRGD, DPRSGD, Plan
+from ._descent import DPRGD, DPRSGD
+from ._descent import Plan as Plan
 from ._eigenvector import private_principal_eigenvector
 from ._minimize import private_minimize
-from ._plan import AbstractOptimizer, AbstractPlan, plan_optimizer
-from ._result import History, HistoryRow, OptimizationResult
+from ._plan import AbstractOptimizer, plan_optimizer
+from ._plan import AbstractPlan as AbstractPlan
+from ._result import History as History
+from ._result import HistoryRow as HistoryRow
+from ._result import OptimizationResult
 from ._variance_reduced_plan import DPRSVRG
 
 # What `private_frechet_mean` can release by.
@@ -17,11 +21,7 @@ __all__ = [
     "DPRSGD",
     "DPRSVRG",
     "AbstractOptimizer",
-    "AbstractPlan",
-    "History",
-    "HistoryRow",
     "OptimizationResult",
-    "Plan",
     "plan_optimizer",
     "private_minimize",
     "private_principal_eigenvector",

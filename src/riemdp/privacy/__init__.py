@@ -28,7 +28,7 @@ from ._guarantee import (
     subsampled_gaussian,
 )
 from ._ledger import Ledger, charge, session_ledger
-from ._participation import equivalent_rounds, participation
+from ._participation import participation
 from ._replacement import replace_one
 from ._shares import split_budget
 
@@ -50,7 +50,6 @@ __all__ = [
     "approximate",
     "calibrate",
     "charge",
-    "equivalent_rounds",
     "gaussian",
     "gaussian_noise_multiplier",
     "none",

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 
-from .._errors import InvalidArgument, integer, invalid, real
+from .._errors import InvalidArgument, integer, invalid
 from ._guarantee import Guarantee
 from .accounting.events import Event, GroupEvent, MixtureEvent, merge
-
-_UNDECIDED = 1e-12  # two logarithms and a quotient have a much smaller relative error
-_MOST_EXACT = 1000  # powers up to here are compared without rounding
 
 
 def participation(
@@ -81,47 +76,6 @@ def participation(
         else:
             parts.append(MixtureEvent(rho, local.parts, count))
     return replace(local, parts=merge(parts), quoted_delta=None)
-
-
-def equivalent_rounds(rate: float, planned_rate: float) -> int:
-    """How many planned rounds dominate one round that invited a share `rate` of the agents.
-
-    A run whose rates depend on what happened before (who is there, who dropped out) is within its
-    plan, whatever the dependence, as long as these numbers add up to at most the planned rounds: k
-    planned rounds reach a given agent at least once with probability 1 - (1 - planned_rate)^k, and
-    one round at a smaller rate is a function of whether they did and of the first answer.
-
-    Args:
-        rate: Invited over eligible agents of the round, in [0, 1].
-        planned_rate: The same in the plan, in (0, 1].
-
-    Returns:
-        0 where nobody was invited, 1 up to the planned rate, and more above it: the smallest k with
-        (1 - planned_rate)^k <= 1 - rate, of the two floats as they are, decided exactly. Above k =
-        1000 it may be one too large.
-
-    Raises:
-        InvalidArgument: A rate is out of range, or is 1 where the plan's is not: no number of
-            planned rounds reaches everybody.
-
-    Source:
-        Proof: docs/proofs/federated.md.
-
-    Examples:
-        >>> [equivalent_rounds(rate, 0.05) for rate in (0.0, 0.03, 0.05, 0.06, 0.2)]
-        [0, 1, 1, 2, 5]
-    """
-    planned = real("planned_rate", planned_rate, above=0.0, at_most=1.0)
-    rate = real("rate", rate, at_least=0.0, at_most=1.0)
-    if rate <= planned:
-        return int(rate > 0.0)
-    if rate == 1.0:
-        raise invalid("rate", rate, f"a plan at rate {planned:g} never reaches every agent")
-    rounds = math.log1p(-rate) / math.log1p(-planned)
-    near = round(rounds)
-    if near <= _MOST_EXACT and abs(rounds - near) <= _UNDECIDED * rounds:
-        return near if (1 - Fraction(planned)) ** near <= 1 - Fraction(rate) else near + 1
-    return math.ceil(rounds * (1 + _UNDECIDED))
 
 
 def _invitation_rates(

@@ -2,21 +2,19 @@
 ledger, add the noise.
 """
 
-from ._adaptive_plan import SearchRow
+from ._adaptive_plan import SearchRow as SearchRow
 from ._clipping import private_clipping_bound
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
-from ._plan import MeanRow, plan_private_mean
+from ._plan import MeanRow as MeanRow
+from ._plan import plan_private_mean
 from ._private_ball import private_ball
-from ._table import Plan, PlanRow
+from ._table import Plan as Plan
+from ._table import PlanRow as PlanRow
 from ._tangent_covariance import private_tangent_covariance
 from ._variance import private_frechet_variance
 
 __all__ = [
-    "MeanRow",
-    "Plan",
-    "PlanRow",
-    "SearchRow",
     "plan_private_mean",
     "private_ball",
     "private_clipping_bound",

@@ -2,6 +2,6 @@
 `riemdp.mechanisms`.
 """
 
-from ._laplace import expected_tries, laplace_scale_limit, riemannian_laplace
+from ._laplace import laplace_scale_limit, riemannian_laplace
 
-__all__ = ["expected_tries", "laplace_scale_limit", "riemannian_laplace"]
+__all__ = ["laplace_scale_limit", "riemannian_laplace"]
