@@ -12,6 +12,7 @@ Arrays of JAX go to JAX, with its eigenvalues and singular values checked on acc
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -172,6 +173,8 @@ def _each(
     """`decompose` of stacks of one length, all at once; where a matrix has no decomposition, its
     parts are NaN, and the others are found in halves of the stacks.
     """
+    with contextlib.suppress(np.linalg.LinAlgError):
+        return tuple(decompose(*given))
     batch = given[0].shape[:-2]
     many = math.prod(batch)
     stacks = tuple(x.reshape(many, *x.shape[-2:]) for x in given)

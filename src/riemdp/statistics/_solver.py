@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from .. import _linalg
 from .._errors import InvalidArgument
 from ..domains import Domain
-from ..domains._clamp import clamp_flagged
 from ..domains._stream import Stream, mean_of_sums, weighted_pairwise
 from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant, Sphere
 from ..manifolds import _spectral as sp
@@ -40,16 +39,13 @@ _WORSE = 2.0  # times the smallest residual, from which a search goes back
 
 
 class Seen(NamedTuple):
-    """A pass over the records: the mean logarithm in coordinates, and the mean of its square."""
+    """A pass over the records: the mean logarithm in coordinates, the mean of its square, and its
+    own length, infinite where it is none.
+    """
 
     gradient: Floats
     square: float
-
-    @property
-    def residual(self) -> float:
-        """Length of the mean logarithm."""
-        size = float(np.sqrt(np.sum(self.gradient**2)))
-        return size if math.isfinite(size) else math.inf
+    residual: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +139,8 @@ def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats |
     def look(point: Point) -> Seen:
         sums = functools.partial(log_sums, manifold, manifold._prepared(point))
         logs, square = mean_of_sums(points, shares, sums)
-        return Seen(logs, float(square))
+        length = math.sqrt(np.vecdot(logs, logs))
+        return Seen(logs, float(square), length if math.isfinite(length) else math.inf)
 
     return look
 
@@ -154,11 +151,11 @@ def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
     """
     space, center = domain.manifold, domain.center
     found = _accelerated(space, look, center, tolerance, ACCELERATED)
-    point, outside = clamp_flagged(space, center, domain.radius, found.value)
-    if found.residual <= tolerance and not outside:
-        return dataclasses.replace(found, value=point)
+    inside = np.asarray(space._dist(center, found.value)) <= domain.radius
+    if found.residual <= tolerance and inside:
+        return found
     length, passes = domain.strong_convexity / largest_hessian(domain), found.passes
-    best = Found(center, math.inf, passes)
+    point, best = domain.clamp_point(found.value), Found(center, math.inf, passes)
     for passes in range(found.passes + 1, found.passes + plain_steps(domain, tolerance) + 1):
         seen = look(point)
         if seen.residual < best.residual:
@@ -261,7 +258,7 @@ def _usual_length(manifold: AbstractManifold, seen: Seen) -> float:
 
 def _within(step: Floats, most: float) -> Floats:
     """A step of at most this length: no mean is farther than its records."""
-    length = float(np.sqrt(np.sum(step**2)))
+    length = math.sqrt(np.vecdot(step, step))
     return step * (most / length) if length > most else step
 
 
