@@ -212,6 +212,7 @@ Sums = _names(
         "statistics._membership": "Membership",
         "statistics._excess": "GroupedRecords",
         "statistics._people": "people",
+        "mechanisms._parts": "Apart InTurn PublicParts PrivateLabels",
     }
 )
 # what a private mean is made of, from public numbers

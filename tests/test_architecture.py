@@ -47,9 +47,6 @@ GAUSSIAN = {"normals", "rounded_normals", "discrete_gaussians"}
 MAY_CHARGE = {  # whatever else releases is handed a permit, or goes through one of these
     "mechanisms/_base.py::release",
     "optimizers/_account.py::pay",
-    "estimators/_mdm.py::_in_public_ball",
-    "estimators/_center.py::fit",
-    "estimators/_pga.py::fit",
     "federated/_in_process.py::run_in_process",
     "federated/_site.py::_charge_once",
     "federated/flower/_simulate.py::simulate",
@@ -61,8 +58,7 @@ MAY_SPEND = {  # `Ledger.spend`
 MAY_PERMIT = {"privacy/_ledger.py", "privacy/_permit.py", "federated/_site.py"}
 MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: each has its proof
     "privacy/_permit.py",
-    "estimators/_mdm.py",
-    "estimators/_center.py",
+    "mechanisms/_parts.py",
     "federated/_ball.py",
     "federated/_in_process.py",
 }
@@ -622,8 +618,8 @@ ALLOWED = [
     (charges_elsewhere, "releases/_x.py", "def f(m, v, rng):\n    return m.release(v, rng)"),
     (
         charges_elsewhere,
-        "estimators/_pga.py",
-        "def fit(self):\n    with charge(whole) as permit:\n        part.within(source, permit)",
+        "mechanisms/_base.py",
+        "def release(self):\n    with charge(g) as permit:\n        self.within(source, permit)",
     ),
     (ambient_permissions, "audit/_x.py", "from ._unbounded import Unbounded"),
     (ambient_permissions, "privacy/_ambient.py", "_entered: ContextVar[str] = ContextVar('e')"),

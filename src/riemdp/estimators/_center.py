@@ -15,13 +15,14 @@ from ..domains._door import admit_records
 from ..domains._labels import is_missing, one_by_one, refuse_two_forms
 from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
+from ..mechanisms._base import Ready
 from ..mechanisms._counted import share_of_count
-from ..privacy import Budget, charge
+from ..mechanisms._parts import Apart, PublicParts
+from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..releases._mean import prepared_mean
-from ..releases._prepared import Prepared
 from ..statistics._membership import Membership
 from ._matrices import composable, refuse_damaged, space_of
 from ._shared import ManifoldRecords, check_seed, check_size
@@ -155,29 +156,27 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             raise invalid(
                 "target_domain", self.target_domain, f"it is none of the {len(names)} domains"
             )
-        labels = None if groups is None else _within_domains(Membership(groups, n), of)
+        members = None if groups is None else Membership(groups, n)
+        places = {name: i for i, name in enumerate(names)}
+        where = np.array([places[name] for name in of], dtype=np.int64)
+        divided = PublicParts(where, len(names), members, what="domains")
         refuse_damaged(self, manifold, X)
-        rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
-        sizes = [len(own if labels is None else np.unique(labels[own])) for own in rows.values()]
         noise = Noise.of(budget)
-        for size in sizes:
+        for size in divided.sizes:
             check_size(manifold, ball, size, budget)
             share_of_count(noise, size, self.count_outside)
         how = composable(ball, budget, self.count_outside)
         source = noise_source(check_seed(self.random_state))
         whole = noise.guarantee.quoted_at(budget.delta)
-        whole = whole if labels is None else whole.for_people()
-        prepared: dict[str, Prepared] = {}
-        for name, own in rows.items():
-            people = None if labels is None else labels[own]
-            records = np.asarray(matrices)[own]
+        whole = whole if members is None else whole.for_people()
+        parts: list[Ready] = []
+        for part, own in enumerate(divided.rows):
+            records, people = np.asarray(matrices)[own], divided.people(part)
             mean = prepared_mean(manifold, records, ball, budget, groups=people, **how)
-            assert isinstance(mean, Prepared)
-            prepared[name] = mean
-        with charge(whole) as permit:  # what can be refused was: the domains' sizes are public
-            # a record, or a person, is in one domain (docs/proofs/class-means.md, Lemma 1)
-            each = permit.among_parts(1)
-            releases = {name: mean.within(source, each) for name, mean in prepared.items()}
+            assert isinstance(mean, Ready)
+            parts.append(mean)
+        made = Apart(whole, "centers-of-domains", parts, divided).release(source)
+        releases = dict(zip(names, made, strict=True))
         self.manifold_ = manifold
         self.releases_ = {d: r._named(names_of(X)) for d, r in releases.items()}
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
@@ -186,7 +185,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.guarantee_ = whole
         self.reproducible_ = source.reproducible
         self._record_spending(whole, budget)
-        warn_of(whole, budget.delta, min(sizes))
+        warn_of(whole, budget.delta, min(divided.sizes))
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:
@@ -281,19 +280,6 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
 def _are_encoded(labels: np.ndarray) -> bool:
     """Whether all labels are of pyRiemann's form 'domain/class'."""
     return labels.size > 0 and all("/" in str(label) for label in labels.ravel().tolist())
-
-
-def _within_domains(members: Membership, of: list[str]) -> np.ndarray:
-    """The person of each record, where everybody's records are of one domain."""
-    domain: dict[int, str] = {}
-    for person, name in zip(members.places.tolist(), of, strict=True):
-        if domain.setdefault(person, name) != name:
-            raise InvalidArgument(
-                "argument `groups` names a person whose records are of several domains, who would"
-                " change several means. Give records of one domain for each person, or leave out"
-                " the domains"
-            )
-    return members.places
 
 
 def _recentred(X: np.ndarray, center: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..statistics import TangentMean
+from ..statistics._membership import unit_of
 from ._classifier_plan import HOPELESS, plan_private_classifier
 from ._matrices import admit_labelled
 from ._shared import ManifoldRecords, check_seed
@@ -167,7 +168,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 RiemdpWarning,
                 stacklevel=2,
             )
-        release = admitted.charged(mechanism).release(value, source)
+        release = mechanism._ready(value, unit_of(admitted.members)).release(source)
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan

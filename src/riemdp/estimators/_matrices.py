@@ -22,7 +22,6 @@ from ..manifolds._spd_by_name import METRICS
 from ..mechanisms import AbstractMechanism
 from ..mechanisms._counted import Counted, share_of_count
 from ..mechanisms._labelled import Labelled, LabelledInBall
-from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..statistics._membership import Membership
@@ -61,10 +60,6 @@ class LabelledMatrices:
     def value(self) -> Labelled:
         """What a mechanism takes."""
         return Labelled(self.matrices, self.labels, self.members)
-
-    def charged(self, mechanism: AbstractMechanism[Any]) -> AbstractMechanism[Any]:
-        """The mechanism, stated for one person where people are protected."""
-        return mechanism if self.members is None else OfPeople(mechanism)
 
     def counted(
         self,

@@ -19,7 +19,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from ..domains import AdaptiveBall, Ball, Domain
+from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._names import names_of
 from ..domains._stream import Stream
 from ..inference._counts import warn_of_counts
@@ -29,7 +29,8 @@ from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
-from ..privacy import Budget, Guarantee, charge
+from ..mechanisms._parts import Apart, PrivateLabels, PublicParts
+from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
@@ -37,16 +38,15 @@ from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
 from ..releases._plan import made_plan
 from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
+from ..statistics._membership import unit_of
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
-_Releases = tuple[
-    Sequence[Counted], list[Point], Guarantee, int
-]  # one mechanism and one mean before noise a class, the cost of all together, and how many of the
-# means one record can change
+# one mechanism and one mean before noise a class, and the cost of all together
+_Means = tuple[Sequence[Counted], list[Point], Guarantee]
 
 
 class PrivateMDM(
@@ -205,11 +205,11 @@ class PrivateMDM(
             remedy = "it goes with labels='private', a public Ball and no `groups`; leave it out"
             raise invalid("min_class_size", self.min_class_size, remedy)
         source = noise_source(check_seed(self.random_state))
-        means, releases = (
-            self._jointly(admitted, ball, source)
-            if isinstance(ball, AdaptiveBall) or groups is not None
-            else self._in_public_ball(admitted, X, ball, source)
-        )
+        if isinstance(ball, AdaptiveBall) or groups is not None:
+            means, releases = self._jointly(admitted, ball, source)
+        else:
+            releases = self._in_public_ball(admitted, X, ball, source)
+            means = [release.value for release in releases]
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
         self.releases_ = [release._named(names_of(X)) for release in releases]
@@ -249,7 +249,7 @@ class PrivateMDM(
             if isinstance(ball, AdaptiveBall)
             else p.counted(TangentClassMeans, ball, self.count_outside, self.budget, given)
         )
-        release = p.charged(mechanism).release(value, source)
+        release = mechanism._ready(value, unit_of(p.members)).release(source)
         release = release._knowing(p.facts)
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
@@ -258,8 +258,8 @@ class PrivateMDM(
 
     def _in_public_ball(
         self, admitted: LabelledMatrices, X: RecordsLike, ball: Ball, source: NoiseSource
-    ) -> tuple[list[Any], list[Release]]:
-        """Each class mean by itself, in a public ball."""
+    ) -> list[Release]:
+        """Each class mean by itself, in a public ball, all under one charge."""
         domain = ball.on(admitted.manifold)
         frame = domain.frame
         labels, classes = admitted.labels, len(admitted.classes)
@@ -272,39 +272,33 @@ class PrivateMDM(
                 refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":
-            mechanisms, values, whole, most = self._public(domain, clamped, own, admitted.sizes())
+            divided = PublicParts(labels, classes)
+            mechanisms, values, whole = self._public(domain, clamped, divided, admitted.sizes())
         else:
-            mechanisms, values, whole, most = self._private(domain, clamped, own)
+            divided = PrivateLabels(classes)
+            mechanisms, values, whole = self._private(domain, clamped, own)
         counts = [
             _count_outside(clamped, flags)
             if isinstance(clamped, Stream)
             else int(np.count_nonzero(outside & flags))
             for flags in own
         ]
-        pairs = list(zip(values, counts, strict=True))
-        ready = [m._ready(v) for m, v in zip(mechanisms, pairs, strict=True)]
-        # all means are admitted: nothing can fail between here and the last noise
-        with charge(whole) as permit:
-            each = permit.among_parts(most)  # docs/proofs/class-means.md, Lemmas 1 and 3
-            releases = [mean.within(source, each) for mean in ready]
-        local = frame.local
-        releases = [
-            moved_into(r, cast(PointMechanism, m.inner), local)
-            for m, r in zip(mechanisms, releases, strict=True)
+        ready = [
+            mechanism._ready(pair).then(functools.partial(_in_ball, mechanism, frame))
+            for mechanism, *pair in zip(mechanisms, values, counts, strict=True)
         ]
-        releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
         self.guarantee_ = whole
         self.ball_ = ball
         self._coordinates = None
-        return [r.value for r in releases], releases
+        return Apart(whole, "class-means", ready, divided).release(source)
 
     def _public(
         self,
         domain: Domain,
         clamped: np.ndarray | Stream,
-        own: list[np.ndarray],
+        divided: PublicParts,
         sizes: list[int],
-    ) -> _Releases:
+    ) -> _Means:
         assert self.budget is not None
         streamed = isinstance(clamped, Stream)
         name = self._name(domain, min(sizes), Fraction(1))
@@ -314,17 +308,17 @@ class PrivateMDM(
         ]
         values = [
             mean_query(domain, n, streamed=streamed).value(
-                of_stream(clamped.chosen(np.flatnonzero(flags), n))
+                of_stream(clamped.chosen(own, n))
                 if isinstance(clamped, Stream)
-                else Records(clamped[flags])
+                else Records(clamped[own])
             )
-            for flags, n in zip(own, sizes, strict=True)
+            for own, n in zip(divided.rows, sizes, strict=True)
         ]
-        return mechanisms, values, mechanisms[0].guarantee, 1
+        return mechanisms, values, mechanisms[0].guarantee
 
     def _private(
         self, domain: Domain, clamped: np.ndarray | Stream, own: list[np.ndarray]
-    ) -> _Releases:
+    ) -> _Means:
         assert self.budget is not None
         if self.min_class_size is None:
             raise invalid(
@@ -357,12 +351,10 @@ class PrivateMDM(
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
             points = np.concatenate([entries, filler])
             values.append(query.value(Records(points, shares)))
-        classes = len(own)
-        most = min(classes, 2)
-        whole = mechanism.guarantee
-        if most == 2:
+        classes, whole = len(own), mechanism.guarantee
+        if classes > 1:  # two of them together
             whole = Noise.of(self.budget, pure=mechanism.noise.is_pure).guarantee
-        return [mechanism] * classes, values, whole, most
+        return [mechanism] * classes, values, whole
 
     def _mechanism(
         self,
@@ -427,6 +419,12 @@ class PrivateMDM(
     ) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
         return self.fit(X, y, sample_weight=sample_weight, groups=groups).predict(X)
+
+
+def _in_ball(mechanism: Counted, frame: Frame, release: Release) -> Release:
+    """The release of a class mean, moved into the ball and carried to the user's space."""
+    moved = moved_into(release, cast(PointMechanism, mechanism.inner), frame.local)
+    return dataclasses.replace(moved, value=frame.back(moved.value))
 
 
 def _count_outside(clamped: Stream, flags: np.ndarray) -> int:

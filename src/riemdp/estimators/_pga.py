@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,23 +12,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
-from ..domains import AdaptiveBall, Ball
+from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
-from ..domains._names import names_of, of_coordinates
+from ..domains._names import Names, names_of, of_coordinates
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
+from ..mechanisms._base import Ready
 from ..mechanisms._common import needs_log
 from ..mechanisms._lattice import check_drawable
-from ..privacy import Budget, charge
+from ..mechanisms._parts import InTurn
+from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
-from ..releases._prepared import Prepared
 from ..releases._tangent_covariance import prepared_covariance
 from ..statistics._people import People
 from ._matrices import ball_or_search, composable
@@ -41,6 +42,35 @@ from ._shared import (
     refuse_weights,
     required,
 )
+
+NAME = "principal-geodesics"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Asked:
+    """A fit whose arguments were checked.
+
+    Attributes:
+        manifold: The space.
+        ball: The public ball, or the search for one.
+        domain: The public ball, bound to its space.
+        budget: What the whole fit may spend.
+        count: How many components are wanted.
+        mean_share: The share of the mean.
+        points: The records, or one point a person.
+        n: How many.
+        grouped: The people, where they are protected.
+    """
+
+    manifold: AbstractManifold
+    ball: Ball | AdaptiveBall
+    domain: Domain | None
+    budget: Budget
+    count: int
+    mean_share: float
+    points: Any
+    n: int
+    grouped: People | None
 
 
 class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -150,9 +180,25 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         refuse_weights(sample_weight)
+        asked = self._asked(X, groups)
+        source = noise_source(check_seed(self.random_state))
+        both = self._parts(asked)
+        mean, moment = both.release(source)
+        self._keep(asked, mean, moment, names_of(X))
+        self.release_ = self._together(asked, both.guarantee)
+        self.guarantee_ = self.release_.guarantee
+        self.reproducible_ = source.reproducible
+        self.n_samples_ = asked.n
+        self._record_spending(self.guarantee_, asked.budget)
+        warn_of(self.guarantee_, asked.budget.delta, asked.n)
+        return self
+
+    def _asked(self, X: RecordsLike, groups: object) -> _Asked:
+        """What was asked for, checked, and the records, admitted. From public numbers and the form
+        of what was given: nothing is spent.
+        """
         required(self, manifold=self.manifold, budget=self.budget)
         manifold, budget = self.manifold, self.budget
-        assert manifold is not None
         assert budget is not None
         if not isinstance(manifold, AbstractManifold):
             raise invalid("manifold", manifold, "give a space, e.g. riemdp.SPDAffineInvariant(3)")
@@ -161,33 +207,43 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         wanted = dim if self.n_components is None else self.n_components
         count = integer("n_components", wanted, at_least=1, at_most=dim)
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
-        noise = Noise.of(budget)
-        parts = noise.share(share), noise.share(1 - Fraction(share))
-        source = noise_source(check_seed(self.random_state))
+        check_seed(self.random_state)
         needs_log(manifold, "principal geodesic analysis")
         domain = ball.on(manifold) if isinstance(ball, Ball) else None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)
         grouped = of_groups(manifold, X, groups, domain)
         points, n = admit_records(manifold, "X", grouped.points if grouped else X)
-        check_size(manifold, ball, n, parts[0])
-        whole = noise.guarantee
-        whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
-        check_drawable(parts[1], dim * (dim + 1) // 2)
-        how = composable(ball, budget, None if domain is None else False)
-        of_mean = prepared_mean(manifold, points, ball, parts[0], groups=grouped, **how)
-        assert isinstance(of_mean, Prepared)
-        # What can be refused was. The mean is moved into its ball, so that it is a point that a
-        # ball can have as its centre, whatever the noise was.
-        with charge(whole) as permit:
-            mean = of_mean.within(source, permit)
-            mean = mean if domain is None else kept_in(mean, domain)
-            # where there is a logarithm, all of it said by released numbers
-            reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
-            about = Ball(mean.value, min(float(mean.details["ball"].radius), reach))
-            of_moment = prepared_covariance(manifold, points, about, parts[1], groups=grouped)
-            moment = of_moment.within(source, permit)
+        return _Asked(manifold, ball, domain, budget, count, share, points, n, grouped)
+
+    def _parts(self, asked: _Asked) -> InTurn:
+        """The mean, and the second moment about it, under one charge; all that can be refused is
+        refused here.
+        """
+        manifold, budget, domain = asked.manifold, asked.budget, asked.domain
+        noise, share = Noise.of(budget), Fraction(asked.mean_share)
+        for_mean, for_moment = noise.share(share), noise.share(1 - share)
+        check_size(manifold, asked.ball, asked.n, for_mean)
+        check_drawable(for_moment, manifold.dim * (manifold.dim + 1) // 2)
+        how = composable(asked.ball, budget, None if domain is None else False)
+        given: dict[str, Any] = {"groups": asked.grouped}
+        mean = prepared_mean(manifold, asked.points, asked.ball, for_mean, **given, **how)
+        assert isinstance(mean, Ready)
+        if domain is not None:
+            # a point that a ball can have as its centre, whatever the noise was
+            mean = mean.then(lambda release: kept_in(release, domain))
+        whole = noise.guarantee.for_people() if asked.grouped else noise.guarantee
+
+        def moment(released: Release) -> Ready:
+            about = _about(manifold, released)
+            return prepared_covariance(manifold, asked.points, about, for_moment, **given)
+
+        return InTurn(whole.quoted_at(budget.delta), NAME, mean, moment)
+
+    def _keep(self, asked: _Asked, mean: Release, moment: Release, names: Names | None) -> None:
+        """The components, and what is public of them: functions of what was released."""
         values, vectors = np.linalg.eigh(np.asarray(moment.value))
+        count = asked.count
         rows = vectors[:, ::-1][:, :count].T
         largest = rows[np.arange(count), np.abs(rows).argmax(axis=1)]
         self.components_ = rows * np.where(largest < 0, -1.0, 1.0)[:, None]
@@ -198,42 +254,39 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
         self.noise_floor_: float | None = moment.details.get("noise_floor")
         self.mean_: Point = mean.value
-        self.ball_ = about
-        names = names_of(X)
-        axis = of_coordinates(manifold, names)
-        mean = mean._named(names)
-        moment = moment._named(None if axis is None else (axis, axis))
-        if grouped is not None:
-            mean, moment = (_of_people(part, grouped, domain is None) for part in (mean, moment))
+        self.ball_ = _about(asked.manifold, mean)
+        axis = of_coordinates(asked.manifold, names)
+        spoken = facts(asked.grouped, found=asked.domain is None)
+        mean = mean._named(names)._knowing(spoken)
+        moment = moment._named(None if axis is None else (axis, axis))._knowing(spoken)
         self.releases_ = {"mean": mean, "covariance": moment}
+
+    def _together(self, asked: _Asked, whole: Guarantee) -> Release:
+        """The release of the components, with the guarantee of both parts."""
+        mean, moment = self.releases_["mean"], self.releases_["covariance"]
+        count = asked.count
         told = {
             "query": f"{count} principal geodesic{'s' if count > 1 else ''} through a private mean",
             "mean": mean.value,
-            "budget": budget,
-            "mean_share": share,
+            "budget": asked.budget,
+            "mean_share": asked.mean_share,
             "explained_variance": self.explained_variance_,
-            **facts(grouped, found=domain is None),
         }
-        self.release_: Release = dataclasses.replace(
+        made = dataclasses.replace(
             moment,
             value=self.components_,
             guarantee=whole,
-            mechanism="principal-geodesics",
+            mechanism=NAME,
             words=f"a private mean; {moment.words}; its leading eigenvectors",
             error_law=None,
             observation=None,
-            budget=budget,
+            budget=asked.budget,
             facts=moment.facts.told(told),
         )
-        if axis is not None:
-            rows_named = tuple(str(c) for c in self.get_feature_names_out())
-            self.release_ = self.release_._named((rows_named, axis))
-        self.guarantee_ = self.release_.guarantee
-        self.reproducible_ = source.reproducible
-        self.n_samples_ = n
-        self._record_spending(whole, budget)
-        warn_of(whole, budget.delta, n)
-        return self
+        if moment.facts.names is None:
+            return made
+        rows_named = tuple(str(c) for c in self.get_feature_names_out())
+        return made._named((rows_named, moment.facts.names[0]))
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of log(x) at `mean_` along the components, shape (n, n_components): not
@@ -264,7 +317,10 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return len(self.components_)
 
 
-def _of_people(part: Release, grouped: People, found: bool) -> Release:
-    """The release of a part, which speaks of people: their points were its records."""
-    known = part.facts.told(facts(grouped, found=found))
-    return part._with(guarantee=part.guarantee.for_people(), facts=known)
+def _about(manifold: AbstractManifold, mean: Release) -> Ball:
+    """Where tangent vectors are looked at: the ball about the released mean, within which there is
+    a logarithm. A function of released numbers.
+    """
+    assert mean.facts.ball is not None
+    reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
+    return Ball(mean.value, min(float(mean.facts.ball.radius), reach))

@@ -22,7 +22,7 @@ from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._ends import end_of
 from ..domains._stream import Stream
 from ..inference import Observation, Query
-from ..inference._counts import told_of_people, warn_of_counts
+from ..inference._counts import warn_of_counts
 from ..inference._error_law import capped, gaussian_law, shrunk_law
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
@@ -347,7 +347,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         drawn = self.drawn(server)
         if not self.terms.of_people:
             return drawn
-        known = told_of_people(drawn.details) | facts_of(self.n, found=True)
+        known = {**drawn.details, **facts_of(self.n, found=True)}
         return dataclasses.replace(drawn, details=known)
 
     def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:

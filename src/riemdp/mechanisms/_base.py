@@ -13,6 +13,7 @@ import numpy as np
 from .._errors import real
 from .._isolation import isolation
 from ..domains import Ball
+from ..inference._counts import told_of_people
 from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
 from ..inference._region import Observation
@@ -20,6 +21,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..privacy._arithmetic import IDEALISED
+from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import LaplaceNoise, Noise
 from ..privacy._permit import Permit, Receipt
@@ -115,14 +117,22 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         return self._draw(value, source)
 
     @final
-    def _ready(self, value: Any) -> Ready:
-        """The value, admitted: nothing is left that can be refused, but for the ledger."""
-        guarantee = self.guarantee
+    def _ready(self, value: Any, unit: str = RECORD) -> Ready:
+        """The value, admitted: nothing is left that can be refused, but for the ledger.
+
+        Args:
+            value: The private value.
+            unit: What neighbours differ in, as whoever made the value of records states it: PERSON
+                where each person's records were folded into one, each person's by themselves, and
+                the mechanism was made for n = the number of people (docs/proofs/people.md, Lemma
+                1). No public function takes it.
+        """
+        guarantee = self.guarantee.for_people() if unit == PERSON else self.guarantee
         # Where NumPy is told to raise, one record that underflows would decide about an error.
         with isolation():
             admitted = self._admit(value)
         self._check_noise()
-        return Ready(self, admitted, guarantee)
+        return Ready(guarantee, self.name, self, admitted)
 
     @final
     def release(
@@ -157,6 +167,9 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     ) -> Release:
         """What was drawn, with all that is public of it."""
         name, words = self._called
+        details = drawn.details
+        if guarantee.unit == PERSON:  # what was counted are people
+            details = told_of_people(details)
         return Release(
             value=drawn.value,
             guarantee=guarantee,
@@ -165,7 +178,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             reproducible=reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
-            facts=Facts.of({**drawn.details, "numerics": self.arithmetic}),
+            facts=Facts.of({**details, "numerics": self.arithmetic}),
             budget=self.quoted_budget,
             words=words,
             observation=drawn.observation,
@@ -173,35 +186,71 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Ready:
-    """A mechanism with a value that it has admitted: charge, then draw, is all that is left.
+Made = TypeVar("Made")
+
+
+class AbstractReady(abc.ABC, Generic[Made]):
+    """A release that was admitted, by itself or as a part of another: charge, then draw, is all
+    that is left. Subclasses draw; `release` is final and the only place that charges.
 
     Attributes:
-        mechanism: The mechanism.
-        value: What its `_admit` gave.
         guarantee: What the release costs.
+        name: What it is called in a ledger.
     """
 
-    mechanism: AbstractMechanism[Any]
-    value: Any = dataclasses.field(repr=False)
     guarantee: Guarantee
+    name: str
 
-    def release(self, rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
+    @final
+    def release(self, rng: int | NoiseSource | None = None, ledger: Ledger | None = None) -> Made:
         """A release by itself: charge the ledger, draw the noise."""
         source = noise_source(rng)
-        return self.within(source, charge(self.guarantee, ledger, what=self.mechanism.name))
+        with charge(self.guarantee, ledger, what=self.name) as permit:
+            return self.within(source, permit)
 
-    def within(self, source: NoiseSource, permit: Permit) -> Release:
-        """A part of a release that was charged as a whole: take the guarantee from its permit, draw
+    @abc.abstractmethod
+    def within(self, source: NoiseSource, permit: Permit) -> Made:
+        """A release, or a part of one, that was charged: take the guarantee from its permit, draw
         the noise.
         """
+
+
+def _unchanged(release: Release) -> Release:
+    return release
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready(AbstractReady[Release]):
+    """A mechanism with a value that it has admitted.
+
+    Attributes:
+        guarantee: What the release costs; its unit is that of the value.
+        name: What it is called in a ledger.
+        mechanism: The mechanism.
+        value: What its `_admit` gave.
+        finish: Makes what users see of its release: post-processing and public facts.
+    """
+
+    guarantee: Guarantee
+    name: str
+    mechanism: AbstractMechanism[Any]
+    value: Any = dataclasses.field(repr=False)
+    finish: Callable[[Release], Release] = _unchanged
+
+    def then(self, finish: Callable[[Release], Release]) -> Ready:
+        """The same with this post-processing after what is done already."""
+        before = self.finish
+        return dataclasses.replace(self, finish=lambda release: finish(before(release)))
+
+    def within(self, source: NoiseSource, permit: Permit) -> Release:
+        """See `AbstractReady`."""
         with isolation():
             own = permit.take(self.guarantee)
             drawn = self.mechanism._draw_parts(self.value, source, own)
-        return self.mechanism._told(
+        release = self.mechanism._told(
             drawn, self.guarantee, reproducible=source.reproducible, receipt=permit.receipt
         )
+        return self.finish(release)
 
 
 class PointMechanism(AbstractMechanism[Any]):

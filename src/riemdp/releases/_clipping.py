@@ -10,12 +10,12 @@ from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import ClippingBoundNoise, Release
-from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._excess import GroupedRecords
+from ..statistics._membership import unit_of
 from ._options import required_budget
 
 _EACH = (
@@ -107,17 +107,16 @@ def private_clipping_bound(
     refuse_sent(budget, ledger)
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give the riemdp.Ball(center, radius) of the mean")
-    if groups is None:
+    grouped = None if groups is None else GroupedRecords(manifold, X, groups)
+    if grouped is None:
         records, n = admit_in_parts(manifold, "X", X)
     else:
-        records = GroupedRecords(manifold, X, groups)
-        n = records.admitted[1].n
+        records, n = grouped, grouped.admitted[1].n
     streamed = isinstance(records, Stream)
     mechanism = ClippingBoundNoise(
         manifold, ball, n=n, reach=reach, budget=budget, streamed=streamed
     )
-    whole = mechanism if groups is None else OfPeople(mechanism)
-    release = whole.release(records, rng, ledger=ledger)
+    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
     warn_of(release.guarantee, budget.delta, n)
     details = {
         "n": n,

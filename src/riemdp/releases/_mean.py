@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
+from ..mechanisms._base import Ready
 from ..mechanisms._counted import Counted, share_of_count
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Ledger
@@ -25,6 +27,7 @@ from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean, Records
+from ..statistics._membership import unit_of
 from ..statistics._people import People
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
 from ._choices import (
@@ -40,9 +43,8 @@ from ._choices import (
     moved_into,
 )
 from ._options import PRIVATE_BALL, check_options, refused, spending
-from ._people import charged, of_groups
 from ._people import facts as people_facts
-from ._prepared import Prepared, Releasing, Stepwise
+from ._people import of_groups
 from ._remembered import chosen, counted, counted_mechanism, mean_query
 
 
@@ -171,9 +173,9 @@ def prepared_mean(
     n_min: int | None = None,
     groups: object = None,
     count_outside: bool | None = None,
-) -> Releasing:
-    """`private_frechet_mean` up to its charge: whatever can be refused is refused here. A
-    `Prepared`, but for the dp-* mechanisms. A part of a release spends a share of its `Noise`.
+) -> Ready | Stepwise:
+    """`private_frechet_mean` up to its charge: whatever can be refused is refused here. A part of a
+    release spends a share of its `Noise`.
     """
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
@@ -200,6 +202,21 @@ def prepared_mean(
     if name in OPTIMIZED:
         return _by_steps(asked, name)
     return (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stepwise:
+    """A release that charges and draws step by step, so it is part of no other.
+
+    Attributes:
+        run: (rng, ledger) -> the release.
+    """
+
+    run: Callable[[int | NoiseSource | None, Ledger | None], Release]
+
+    def release(self, rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
+        """Check what is left, charge the ledger, draw the noise."""
+        return self.run(rng, ledger)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -297,22 +314,22 @@ def _asked(
     return _Asked(mean, records, own, grouped, names_of(X))
 
 
-def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
+def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
     """A baseline, which adds arrays of the user's space: it does not move to another frame."""
     mean = asked.mean
     query = AmbientMean(asked.domain, mean.n, **asked.choice)
     built = build(name, mean)
     prepared = query.prepare(asked.records, asked.own)
     value = query.value(prepared), asked.counted(prepared)
-    ready = charged(counted(built, mean, asked.shown), asked.grouped)._ready(value)
+    ready = counted(built, mean, asked.shown)._ready(value, unit_of(asked.grouped))
 
     def finish(release: Release) -> Release:
         return _finished(asked, release, plan, asked.domain, None)
 
-    return Prepared(ready, finish)
+    return ready.then(finish)
 
 
-def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
+def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
     """The mean of the records moved into the ball, and noise on it."""
     mean, domain = asked.mean, asked.domain
     query, local = mean_query(domain, mean.n, **asked.choice), domain.frame.local
@@ -327,13 +344,13 @@ def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Prepared:
         name, local, mean.n, mean.budget, asked.shown, gradient=gradient, **choice
     )
     value = query.value(prepared), asked.counted(prepared)
-    ready = charged(both, asked.grouped)._ready(value)
+    ready = both._ready(value, unit_of(asked.grouped))
 
     def finish(release: Release) -> Release:
         moved = moved_into(release, built, local)
         return _finished(asked, moved, plan, local, query.error_bound)
 
-    return Prepared(ready, finish)
+    return ready.then(finish)
 
 
 def _by_steps(asked: _Asked, name: str) -> Stepwise:
@@ -382,12 +399,11 @@ def _searched(
     spend: Budget | Noise,
     budget: Budget,
     groups: object,
-) -> Prepared:
+) -> Ready:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=spend), grouped)
-    names = names_of(X)
+    mechanism, names = AdaptiveMean(manifold, search, n=n, budget=spend), names_of(X)
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
@@ -402,7 +418,7 @@ def _searched(
         release._warn_of_noise()
         return release._named(names)
 
-    return Prepared(mechanism._ready(records), finish)
+    return mechanism._ready(records, unit_of(grouped)).then(finish)
 
 
 def _of_tangents(
@@ -413,7 +429,7 @@ def _of_tangents(
     spend: Budget | Noise,
     budget: Budget,
     count_outside: bool | None,
-) -> Prepared:
+) -> Ready:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     whole = Noise.of(spend)
@@ -421,7 +437,7 @@ def _of_tangents(
     left = whole.share(1 - share)
     mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left, streamed=streamed)
     # the mechanism prepares the records, and so knows which of them lay outside
-    both, names = charged(Counted(mechanism, whole, share, n), grouped), names_of(X)
+    both, names = Counted(mechanism, whole, share, n), names_of(X)
     count = None if grouped is None else grouped.count_outside
     details = {
         "n": n,
@@ -444,7 +460,7 @@ def _of_tangents(
         release._warn_of_noise()
         return release._named(names)
 
-    return Prepared(both._ready((records, count)), finish)
+    return both._ready((records, count), unit_of(grouped)).then(finish)
 
 
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from ..domains import Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import AbstractMechanism
 from ..mechanisms._common import needs_log
-from ..mechanisms._of_people import OfPeople
 from ..statistics._people import People, people
-
-Value = TypeVar("Value")
 
 _CLAMPED = (
     "every record is first moved along the geodesic to the centre until it lies in the domain. "
@@ -42,13 +38,6 @@ def of_groups(
         return groups
     needs_log(manifold, "the mean of one person's records (`groups`)")
     return people(manifold, X, groups, domain=domain, at_least=at_least)
-
-
-def charged(
-    mechanism: AbstractMechanism[Value], grouped: People | None
-) -> AbstractMechanism[Value]:
-    """The mechanism, stated for one person where its records are people."""
-    return mechanism if grouped is None else OfPeople(mechanism)
 
 
 def facts(

@@ -12,9 +12,10 @@ from ..mechanisms import PrivateBall, Release
 from ..privacy import Budget, Ledger
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ..statistics._membership import unit_of
 from ._options import required_budget
-from ._people import charged, of_groups
 from ._people import facts as people_facts
+from ._people import of_groups
 
 
 def private_ball(
@@ -77,7 +78,7 @@ def private_ball(
     search = AdaptiveBall() if ball is None else ball
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
-    release = mechanism.release(records, rng, ledger=ledger)._named(names_of(X))
+    mechanism = PrivateBall(manifold, search, n=n, budget=budget)
+    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)._named(names_of(X))
     warn_of_counts(release.facts.valid, release.facts.outside)
     return release._knowing(people_facts(grouped, found=True))

@@ -10,15 +10,16 @@ from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
+from ..mechanisms._base import Ready
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
+from ..statistics._membership import unit_of
 from ._options import spending
-from ._people import charged, of_groups
 from ._people import facts as people_facts
-from ._prepared import Prepared
+from ._people import of_groups
 
 
 def private_tangent_covariance(
@@ -95,7 +96,7 @@ def prepared_covariance(
     budget: Budget | Noise | None,
     *,
     groups: object = None,
-) -> Prepared:
+) -> Ready:
     """`private_tangent_covariance` up to its charge: whatever can be refused is refused here."""
     order = "private_tangent_covariance(manifold, X, ball, budget)"
     manifold = admit_manifold(manifold, X, order)
@@ -134,4 +135,4 @@ def prepared_covariance(
         release = release._knowing(details)
         return release._named(None if axis is None else (axis, axis))
 
-    return Prepared(charged(mechanism, grouped)._ready(records), finish)
+    return mechanism._ready(records, unit_of(grouped)).then(finish)

@@ -15,9 +15,10 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ..statistics._membership import unit_of
 from ._options import required_budget
-from ._people import charged, of_groups
 from ._people import facts as people_facts
+from ._people import of_groups
 
 
 def private_frechet_variance(
@@ -96,7 +97,7 @@ def private_frechet_variance(
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
-    release = charged(mechanism, grouped).release(records, rng, ledger=ledger)
+    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
     warn_of(release.guarantee, budget.delta, n)
     warn_of_counts(release.facts.valid, release.facts.outside)
     used = ball if isinstance(ball, Ball) else release.facts.ball

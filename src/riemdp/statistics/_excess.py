@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ..domains._door import admit_records
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
+from ..privacy._guarantee import PERSON
 from ._membership import Membership
 from ._query import AbstractQuery, Records, average, other_count
 from ._sensitivity import REPLACE_ONE
@@ -30,6 +32,8 @@ class GroupedRecords:
     Raises:
         InvalidArgument: The form of the records or of the labels is wrong.
     """
+
+    unit: ClassVar[str] = PERSON
 
     manifold: AbstractManifold
     X: RecordsLike

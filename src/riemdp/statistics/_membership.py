@@ -7,6 +7,7 @@ Proof: docs/proofs/people.md.
 from __future__ import annotations
 
 import functools
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,22 @@ from numpy.typing import NDArray
 from ..domains._frame import BLOCK
 from ..domains._labels import admit_people
 from ..domains._stream import pairwise_sum
+from ..privacy._guarantee import PERSON, RECORD
 
 Floats = NDArray[np.float64]
+
+
+class Folded(Protocol):
+    """What has folded each person's records into one, each person's by themselves."""
+
+    unit: ClassVar[str]
+
+
+def unit_of(folded: Folded | None) -> str:
+    """What neighbours differ in: everything of one person where records were folded, else one
+    record.
+    """
+    return RECORD if folded is None else folded.unit
 
 
 class Membership:
@@ -33,6 +48,8 @@ class Membership:
     Raises:
         InvalidArgument: The labels cannot be used.
     """
+
+    unit: ClassVar[str] = PERSON
 
     def __init__(self, groups: object, rows: int, *, of: str = "X"):
         self.places, self.n = admit_people("groups", groups, rows, of=of)

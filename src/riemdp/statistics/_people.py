@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..domains._clamp import flagged_batch, readable
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
+from ..privacy._guarantee import PERSON
 from ._membership import Membership
 
 _BLOCK = 8  # records of one person that are taken together
@@ -43,6 +44,8 @@ class People:
         outside: Of which people more than half the records lay outside the ball or were no points,
             (people,). As private as the records.
     """
+
+    unit: ClassVar[str] = PERSON
 
     points: Point
     n: int
