@@ -14,7 +14,8 @@ from .._errors import InvalidArgument, integer, real
 from .._trees import map_leaves
 from ..manifolds._base import Point
 from ..mechanisms import Release
-from ..mechanisms._base import AbstractMechanism, PointMechanism
+from ..mechanisms._base import AbstractMechanism
+from ..mechanisms._common import PointMechanism
 from ..privacy import Guarantee
 from ..randomness import NoiseSource, noise_source
 from ._bounds import (

@@ -25,8 +25,8 @@ from ..domains._stream import Stream
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
+from ..mechanisms._common import PointMechanism
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._parts import Apart, PrivateLabels, PublicParts

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
-import numpy as np
-
-from .._errors import real
 from .._isolation import isolation
-from ..domains import Ball
 from ..inference._counts import told_of_people
 from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
 from ..inference._region import Observation
-from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, Ledger, charge, pure
+from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
-from ..privacy._noise import LaplaceNoise, Noise
 from ..privacy._permit import Permit, Receipt
 from ..randomness import NoiseSource, noise_source
 from ._release import Release
 
 if TYPE_CHECKING:
-    from .._namespace import Array
+    pass
 
 Value = TypeVar("Value")
 
@@ -251,119 +243,3 @@ class Ready(AbstractReady[Release]):
             drawn, self.guarantee, reproducible=source.reproducible, receipt=permit.receipt
         )
         return self.finish(release)
-
-
-class PointMechanism(AbstractMechanism[Any]):
-    """A mechanism for one point (or tangent vector) of a manifold, with one scale of noise.
-
-    Attributes:
-        manifold: The space.
-        sensitivity: Sensitivity of the value, as the mechanism's docstring measures it.
-        budget: What was given to spend, a `Budget` or noise that was made of one; a pure mechanism
-            spends its epsilon alone.
-        scale: sigma of a Gaussian, s of a Laplace or K-norm law.
-        adjacency: The neighbours that `sensitivity` and `guarantee` are for.
-        ball: The public ball that values are moved into, or None.
-        tries: Expected number of proposals of one release; 1 without rejection.
-    """
-
-    manifold: AbstractManifold
-    sensitivity: float
-    budget: Budget | Noise
-    scale: float
-    adjacency: str
-    ball: Ball | None = None
-    tries: float = 1.0
-    needs_delta: ClassVar[bool] = False
-    """Whether a budget with delta = 0 is refused."""
-    needs_gradient: ClassVar[bool] = False
-    """Whether it draws by the private gradient of the mean's objective."""
-    stays_in_ball: ClassVar[bool] = False
-    """Whether releases are moved into the public ball."""
-
-    @property
-    def quoted_budget(self) -> Budget | None:
-        """`budget`, or what its noise keeps within."""
-        return self.budget if isinstance(self.budget, Budget) else self.budget.budget
-
-    def _quoted(self, guarantee: Guarantee) -> Guarantee:
-        """The guarantee, which quotes its epsilon at the delta of the budget."""
-        budget = self.quoted_budget
-        return guarantee if budget is None else guarantee.quoted_at(budget.delta)
-
-    @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the admitted value, for the least favourable
-        value; None where no formula is known.
-        """
-        return None
-
-    def law_at(self, distance: float) -> ErrorLaw | None:
-        """Law of the same distance for a value at `distance` from the public centre, before the
-        release is moved into the ball; None where no formula is known.
-        """
-        return self.error_law
-
-    def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
-        """The statistic by which an attacker tells two values apart: stacked releases -> numbers,
-        larger for `value_in`.
-        """
-        manifold = self.manifold
-        return lambda x: manifold.dist(x, value_out) - manifold.dist(x, value_in)
-
-    @property
-    def _details(self) -> dict[str, Any]:
-        """Public facts for `Release.details`."""
-        law = self.error_law
-        return {"error": "no formula" if law is None else law.kind}
-
-    @abc.abstractmethod
-    def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation | None]:
-        """The released point, from the admitted value, and the noisy vector that it was made of."""
-
-    @final
-    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
-        noisy, seen = self._noisy(value, source)
-        return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details, seen)
-
-    def _settle(self, **values: object) -> None:
-        """Set fields of a frozen instance, from its own `__post_init__`."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-
-class PureMechanism(PointMechanism):
-    """A mechanism whose guarantee is pure: (epsilon, 0).
-
-    Attributes:
-        epsilon: What one release spends.
-    """
-
-    epsilon: float | Budget | Noise
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under `adjacency`."""
-        return self._guarantee
-
-    @functools.cached_property
-    def _guarantee(self) -> Guarantee:
-        assert isinstance(self.epsilon, float)
-        return self._quoted(pure(self.epsilon, adjacency=self.adjacency))
-
-    def _check_epsilon(self) -> float:
-        """Read `epsilon`, a number, a `Budget` or Laplace noise, and fix it and `budget`."""
-        given = self.epsilon
-        if not isinstance(given, Budget | Noise):
-            given = Budget(real("epsilon", given, above=0.0))
-        noise = Noise.of(given, pure=True)
-        assert isinstance(noise, LaplaceNoise)
-        self._settle(epsilon=noise.spent, budget=given)
-        return noise.spent
-
-
-def rounded_up(x: float) -> float:
-    """One float above x: a product that was rounded down must not make the noise smaller than its
-    guarantee says.
-    """
-    return float(np.nextafter(x, np.inf))

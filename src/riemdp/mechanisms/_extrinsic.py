@@ -22,8 +22,15 @@ from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._spectral import symmetric_normals
-from ._base import PointMechanism, PureMechanism, rounded_up
-from ._common import ADJACENCIES, CALIBRATIONS, gaussian_multiplier, one_value
+from ._common import (
+    ADJACENCIES,
+    CALIBRATIONS,
+    PointMechanism,
+    PureMechanism,
+    gaussian_multiplier,
+    one_value,
+    rounded_up,
+)
 from ._for_mean import MeanFacts
 
 

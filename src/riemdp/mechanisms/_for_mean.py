@@ -15,7 +15,7 @@ from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..statistics import AmbientMean, FrechetMean
 from ..statistics._sensitivity import REPLACE_ONE
-from ._base import PointMechanism
+from ._common import PointMechanism
 from ._counted import share_of_count
 
 

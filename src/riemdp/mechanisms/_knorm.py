@@ -36,8 +36,7 @@ from ..sampling._laplace import (
     warn_if_slow,
 )
 from ..statistics._sensitivity import public_weights
-from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, admitted, optional_domain
+from ._common import ADJACENCIES, PureMechanism, admitted, optional_domain, rounded_up
 from ._for_mean import MeanFacts
 
 _FAR_OUT = 16.0  # a proposal without a ball; of matrices, float64 resolves little beyond

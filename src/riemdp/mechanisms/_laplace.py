@@ -46,8 +46,7 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
-from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, admitted, optional_domain
+from ._common import ADJACENCIES, PureMechanism, admitted, optional_domain, rounded_up
 from ._for_mean import MeanFacts
 
 
@@ -139,6 +138,12 @@ class RiemannianLaplace(PureMechanism):
         return admitted(self.manifold, "value", value, self._domain)
 
     def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, Observation | None]:
+        point, domain = self._drawn(value, source), self._domain
+        point = point if domain is None else domain.clamp_point(point)
+        return point, self._seen(point)
+
+    def _drawn(self, value: Point, source: NoiseSource) -> Point:
+        """A point of the law about the value, which may be published."""
         manifold, domain = self.manifold, self._domain
         if self.truncated:
             assert domain is not None
@@ -146,9 +151,7 @@ class RiemannianLaplace(PureMechanism):
         else:
             view = View() if domain is None else View(domain.center, domain.radius)
             drawn = draw(manifold, value, self.scale, 1, source, view=view)
-        point = map_leaves(lambda leaf: np.asarray(leaf)[0], drawn)
-        point = point if domain is None else domain.clamp_point(point)
-        return point, self._seen(point)
+        return map_leaves(lambda leaf: np.asarray(leaf)[0], drawn)
 
     def _seen(self, point: Point) -> Observation | None:
         # A draw that was moved into the ball has to be no farther from the value than it was.

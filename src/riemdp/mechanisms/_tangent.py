@@ -19,11 +19,11 @@ from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._base import PointMechanism
 from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
     Floats,
+    PointMechanism,
     from_coordinates,
     gaussian_multiplier,
     prepared,

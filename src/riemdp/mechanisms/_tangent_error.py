@@ -16,8 +16,7 @@ from ..domains import Ball, Domain
 from ..inference._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ..inference._region import Observation
 from ..manifolds._base import Point
-from ._base import PointMechanism
-from ._common import Floats, prepared
+from ._common import Floats, PointMechanism, prepared
 
 if TYPE_CHECKING:
     from .._namespace import Array

@@ -22,8 +22,7 @@ from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, wrap
+from ._common import ADJACENCIES, PureMechanism, rounded_up, wrap
 from ._for_mean import MeanFacts
 from ._lattice import added_laplace, has_laplace_grid, on_grid
 from ._wrapped import AbstractWrapped

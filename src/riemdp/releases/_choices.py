@@ -10,7 +10,7 @@ from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Domain
 from ..inference._error_law import CappedLaw, ErrorLaw, keeps_near, moved_in
 from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
-from ..mechanisms._base import PointMechanism
+from ..mechanisms._common import PointMechanism
 from ..mechanisms._for_mean import MeanFacts
 
 BY_NAME = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}

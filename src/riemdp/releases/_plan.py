@@ -21,8 +21,7 @@ from ..domains._door import admit_manifold
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
-from ..mechanisms._base import PointMechanism, PureMechanism
-from ..mechanisms._common import optional_ball
+from ..mechanisms._common import PointMechanism, PureMechanism, optional_ball
 from ..mechanisms._counted import check_wanted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget

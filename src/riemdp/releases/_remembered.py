@@ -16,7 +16,7 @@ from ..domains import Ball, Domain
 from ..domains._domain import DomainOfMeans
 from ..manifolds import AbstractManifold
 from ..mechanisms import MeanGradient, RiemannianLaplace
-from ..mechanisms._base import PointMechanism, PureMechanism
+from ..mechanisms._common import PointMechanism, PureMechanism
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold, SPDAffineInvariant
-from ..mechanisms._base import PointMechanism
+from ..mechanisms._common import PointMechanism
 from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
 from ..sampling._spectral import direction_spectra, symmetric_directions
