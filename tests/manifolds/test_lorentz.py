@@ -14,7 +14,6 @@ from riemdp import InvalidArgument
 from riemdp.manifolds import Lorentz
 from riemdp.manifolds._lorentz import between, seen_from, squared_chord
 
-from ..statistical import ALPHA, gaussian_p_value
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
 
 LORENTZ = Lorentz(4)
@@ -68,8 +67,8 @@ def test_distance_of_points_at_unlike_distances_from_the_origin(near: float, far
         for angle in (0.0, 1e-17, 1e-9, 1e-4, 1.0, 3.0):
             u, w = np.linalg.qr(rng.normal(size=(3, 2)))[0].T
             v = np.cos(angle) * u + np.sin(angle) * w
-            p = np.asarray(LORENTZ.project(jnp.array([0.0, *np.sinh(near) * u])))
-            q = np.asarray(LORENTZ.project(jnp.array([0.0, *np.sinh(far) * v])))
+            p = LORENTZ.project(np.array([0.0, *np.sinh(near) * u]))
+            q = LORENTZ.project(np.array([0.0, *np.sinh(far) * v]))
             exact = _exact_distance(p, q)
             for found in (LORENTZ.dist(p, q), LORENTZ.dist(q, p)):
                 assert abs(float(found) - exact) <= 1e-10 * exact
@@ -113,7 +112,7 @@ def test_a_distance_beside_an_axis_is_that_on_it(n):
 
 
 def test_slopes_of_a_distance_between_a_near_and_a_far_point_are_numbers() -> None:
-    slopes = jax.grad(LORENTZ.squared_dist, argnums=(0, 1))
+    slopes = jax.jit(jax.grad(LORENTZ._squared_dist, argnums=(0, 1)))
     for r in (100.0, 290.0, 340.0):
         p = np.r_[np.cosh(r), np.sinh(r) * np.array([0.6, 0.0, 0.8])]
         for near in (0.0, 0.01, 0.4, 2.0):
@@ -127,13 +126,13 @@ def test_the_distance_curves_across_an_axis_as_beside_it() -> None:
 
     def squared(x, y):
         p, q = (jnp.concatenate([jnp.sqrt(1.0 + a @ a)[None], a]) for a in (x, y))
-        return LORENTZ.squared_dist(p, q)
+        return LORENTZ._squared_dist(p, q)
 
+    hessians = jax.jit(jax.hessian(squared, argnums=(0, 1)))
     for lengths in ((3.0, 2.0), (2.0, 3.0), (5.0, 1.5)):
         x, y = (np.sinh(r) * np.eye(3)[1] for r in lengths)
         for k in (0, 1):
-            on = np.asarray(jax.hessian(squared, argnums=k)(x, y))
-            off = np.asarray(jax.hessian(squared, argnums=k)(x + 1e-6, y))
+            on, off = (np.asarray(hessians(z, y)[k][k]) for z in (x, x + 1e-6))
             np.testing.assert_allclose(on, off, atol=1e-5 * np.max(np.abs(on)))
             assert np.min(np.abs(np.diagonal(on))) > 0.0
 
@@ -159,36 +158,18 @@ def test_the_three_forms_of_the_chord_meet() -> None:
 
 
 def test_results_stay_on_the_sheet() -> None:
-    p = LORENTZ.random_point(jax.random.key(0), (5,))
-    v = LORENTZ.tangent_normal(jax.random.key(1), p, 2.0)
+    p = LORENTZ.random_point(0, (5,))
+    v = LORENTZ.tangent_normal(1, p, 2.0)
     for _ in range(50):
         q = LORENTZ.exp(p, v)
         p, v = q, -LORENTZ.transport(p, q, v)
         np.testing.assert_allclose(
-            p[:, 0], np.sqrt(1.0 + np.sum(np.asarray(p)[:, 1:] ** 2, axis=-1)), rtol=4 * ULP
+            p[:, 0], np.sqrt(1.0 + np.sum(p[:, 1:] ** 2, axis=-1)), rtol=4 * ULP
         )
-    assert bool(jnp.all(LORENTZ.belongs(p)))
+    assert np.all(LORENTZ.belongs(p))
     assert not bool(LORENTZ.belongs(np.array([-1.0, 0, 0, 0])))
     assert not bool(LORENTZ.belongs(np.array([1.1, 0, 0, 0])))
     assert bool(LORENTZ.belongs(LORENTZ.project(np.array([-7.0, 1.0, 2.0, 3.0]))))
-
-
-def test_tangent_noise_is_gaussian_and_the_published_ones_are_not() -> None:
-    p = LORENTZ.project(np.array([0.0, 1.0, -2.0, 0.5]))
-    c = np.asarray(
-        LORENTZ.to_coordinates(p, LORENTZ.tangent_normal(jax.random.key(5), p, 0.7, (20_000,)))
-    )
-    assert gaussian_p_value(c, 0.7) > ALPHA
-    assert gaussian_p_value(0.8 * c, 0.7) < ALPHA
-    z = 0.7 * np.random.default_rng(0).standard_normal((20_000, 4))
-    projected = np.asarray(LORENTZ.to_coordinates(p, LORENTZ.to_tangent(p, z)))
-    assert gaussian_p_value(projected, 0.7) < ALPHA
-    # Utpala2023 (typing error): minus instead of plus in the boost; the result is not even tangent
-    w, a = np.asarray(p), np.concatenate([np.zeros((20_000, 1)), z[:, 1:]], axis=-1)
-    along = (a[:, 1:] @ w[1:])[:, None]
-    published = a - along / (1.0 + w[0]) * (np.eye(4)[0] + w)
-    assert not bool(jnp.any(LORENTZ.is_tangent(p, published)))
-    assert gaussian_p_value(np.asarray(LORENTZ.to_coordinates(p, published)), 0.7) < ALPHA
 
 
 @pytest.mark.parametrize("n", [1, 0, 2.5, None])
@@ -248,7 +229,7 @@ def _apart(x, y):
 
 
 CARRIERS = {
-    "eager": lambda c, y: seen_from(jnp.asarray(c), jnp.asarray(y)),
+    "NumPy": seen_from,
     "compiled": jax.jit(seen_from),
 }
 
@@ -331,9 +312,9 @@ def test_coordinates_about_a_far_point_come_back_from_beyond_the_origin(n):
             if n == 2:
                 ends.append(space._exp_coordinates(p, c))
             for x in ends:
-                assert float(jnp.arcsinh(x[1])) == pytest.approx(far + way, rel=1e-13, abs=1e-13)
+                assert float(np.arcsinh(x[1])) == pytest.approx(far + way, rel=1e-13, abs=1e-13)
                 back = space._to_origin(p, np.asarray(x))
-                assert float(jnp.arcsinh(back[1])) == pytest.approx(way, rel=1e-13, abs=1e-13)
+                assert float(np.arcsinh(back[1])) == pytest.approx(way, rel=1e-13, abs=1e-13)
                 if n == 2:
                     seen = space._log_coordinates(p, np.asarray(x))
                     assert float(seen[0]) == pytest.approx(way, rel=1e-13, abs=1e-13)

@@ -8,11 +8,8 @@ import copy
 import pickle
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from riemdp import InvalidArgument
 from riemdp.manifolds import check
@@ -27,24 +24,27 @@ _QUICK = [name for name in PROPERTIES if name not in _RECOMPILING]
 
 
 @over_cases()
-@settings(max_examples=4)
-@given(key=st.integers(0, 2**31 - 1))
-def test_every_property_holds(case: Case, key: int) -> None:
-    report = check(
-        case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_QUICK
-    )
-    assert report.ok, str(report)
-    assert set(report.not_offered) == case.not_offered
+def test_every_property_holds(case: Case) -> None:
+    for key in (0, 20_261_128):
+        report = check(
+            case.manifold,
+            key=key,
+            radius=case.radius,
+            tolerances=case.tolerances,
+            properties=_QUICK,
+        )
+        assert report.ok, str(report)
+        assert set(report.not_offered) == case.not_offered
     assert case.manifold.transport_is_parallel == case.parallel
 
 
 @over_cases(where="has_log")
 def test_coordinates_of_logarithms_are_the_logarithms_coordinates(case: Case) -> None:
     m = case.manifold
-    p = m.random_point(jax.random.key(1), (4,))
-    v = m.tangent_normal(jax.random.key(2), p)
+    p = m.random_point(1, (4,))
+    v = m.tangent_normal(2, p)
     length = m.norm(p, v)
-    size = jnp.array([1e-9, 0.05, 0.3, 0.6]) * min(1.0, case.radius or 1.0) / length
+    size = np.array([1e-9, 0.05, 0.3, 0.6]) * min(1.0, case.radius or 1.0) / length
     v = jax.tree.map(lambda x: x * size.reshape((-1,) + (1,) * (x.ndim - 1)), v)
     q = m.exp(p, v)
     c = m._log_coordinates(p, q)
@@ -57,10 +57,10 @@ def test_coordinates_of_logarithms_are_the_logarithms_coordinates(case: Case) ->
 @over_cases(where="has_log")
 def test_formulas_from_a_prepared_base_are_the_formulas_at_it(case: Case) -> None:
     m = case.manifold
-    p = m.random_point(jax.random.key(1))
+    p = m.random_point(1)
     at = m._prepared(p)
     for size in (1e-9, 0.3):
-        v = m.tangent_normal(jax.random.key(2), p, size * min(1.0, case.radius or 1.0))
+        v = m.tangent_normal(2, p, size * min(1.0, case.radius or 1.0))
         q = m.exp(p, v)
         c = m._to_coordinates(p, v)
         for found, expected in (
@@ -77,30 +77,13 @@ def test_formulas_from_a_prepared_base_are_the_formulas_at_it(case: Case) -> Non
 @over_cases()
 def test_shapes_follow_the_batch(case: Case) -> None:
     m = case.manifold
-    p = m.random_point(jax.random.key(1), (5,))
-    v = m.tangent_normal(jax.random.key(2), p)
+    p = m.random_point(1, (5,))
+    v = m.tangent_normal(2, p)
     lead = [x.shape[:1] for x in jax.tree.leaves((p, v))]
     assert lead == [(5,)] * len(lead)
-    assert all(x.dtype == jnp.float64 for x in jax.tree.leaves((p, v)))
+    assert all(x.dtype == np.float64 for x in jax.tree.leaves((p, v)))
     assert m.to_coordinates(p, v).shape == (5, m.dim)
     assert m.norm(p, v).shape == m.injectivity_radius(p).shape == m.belongs(p).shape == (5,)
-
-
-@over_cases()
-def test_tangent_normal_is_the_formula_of_the_check_times_sigma(case: Case) -> None:
-    """E|v|^2 = dim sigma^2 follows from the covariance that `noise_is_isotropic` checks; here: the
-    scale, and sigma = 0.
-    """
-    m, key = case.manifold, jax.random.key(3)
-    p = m.random_point(jax.random.key(1), (5,))
-    for rng, z in (
-        (key, jax.random.normal(key, (5, m.noise_size))),
-        (7, np.random.default_rng(7).standard_normal((5, m.noise_size))),
-    ):
-        drawn, formula = m.tangent_normal(rng, p, 0.3), m.tangent_from_normals(p, z)
-        for a, b in zip(jax.tree.leaves(drawn), jax.tree.leaves(formula), strict=True):
-            np.testing.assert_allclose(np.asarray(a), 0.3 * np.asarray(b), rtol=1e-12, atol=1e-14)
-    assert float(jnp.max(m.norm(p, m.tangent_normal(key, p, 0.0)))) == 0.0
 
 
 @over_cases()
@@ -108,7 +91,7 @@ def test_bad_arguments_are_named(case: Case) -> None:
     m = case.manifold
     p = m.origin
     with pytest.raises(InvalidArgument, match="`q"):
-        m.transport(p, jax.tree.map(lambda x: jnp.zeros(7), p), p)
+        m.transport(p, jax.tree.map(lambda x: np.zeros(7), p), p)
     with pytest.raises(InvalidArgument, match="`v"):
         m.exp(p, jax.tree.map(lambda x: x + 1j, p))
     with pytest.raises(InvalidArgument, match="`v"):
@@ -118,7 +101,7 @@ def test_bad_arguments_are_named(case: Case) -> None:
     with pytest.raises(InvalidArgument, match="`z`"):
         m.tangent_from_normals(p, np.zeros(m.noise_size + 1))
     with pytest.raises(InvalidArgument, match="`sigma`"):
-        m.tangent_normal(jax.random.key(0), p, -1.0)
+        m.tangent_normal(0, p, -1.0)
     with pytest.raises(InvalidArgument, match="`atol`"):
         m.belongs(p, float("nan"))
 

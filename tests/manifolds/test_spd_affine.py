@@ -48,9 +48,10 @@ def test_a_difference_of_points_that_is_not_taken_first_would_fail_the_accuracy_
 
 
 def test_gradient_is_minus_twice_the_log_and_not_with_swapped_arguments():
-    gradient = M.egrad_to_rgrad(P, jax.grad(lambda p: M.squared_dist(p, Q))(jnp.asarray(P)))
+    gradient_at = jax.jit(jax.grad(M._squared_dist))
+    gradient = M.egrad_to_rgrad(P, np.asarray(gradient_at(P, Q)))
     np.testing.assert_allclose(gradient, -2 * M.log(P, Q), atol=1e-13)
-    other = M.egrad_to_rgrad(Q, jax.grad(lambda q: M.squared_dist(P, q))(jnp.asarray(Q)))
+    other = M.egrad_to_rgrad(Q, np.asarray(gradient_at(Q, P)))
     np.testing.assert_allclose(other, -2 * M.log(Q, P), atol=1e-13)
     swapped = -2 * np.asarray(M.log(Q, P))  # a published implementation returns this at p
     assert np.max(np.abs(gradient - swapped)) > 0.1
@@ -72,7 +73,7 @@ def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues():
         assert np.isfinite(gradient).all()
     hessian = jax.jit(jax.hessian(lambda p: M.squared_dist(p, eye)))(eye)
     # At p = q = I the Hessian of the squared distance is twice the metric.
-    np.testing.assert_allclose(jnp.einsum("ijkl,kl->ij", hessian, P), 2 * P, atol=1e-13)
+    np.testing.assert_allclose(np.einsum("ijkl,kl->ij", hessian, P), 2 * P, atol=1e-13)
 
 
 def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
@@ -97,9 +98,7 @@ def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
 
 def test_tangent_normal_is_isotropic_and_planted_faults_are_rejected():
     n = 20_000
-    coordinates = np.asarray(
-        M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,)))
-    )
+    coordinates = np.asarray(M.to_coordinates(P, M.tangent_normal(0, P, 0.7, (n,))))
     assert gaussian_p_value(coordinates, 0.7) > ALPHA
     assert gaussian_p_value(0.8 * coordinates, 0.7) < ALPHA
     z = np.random.default_rng(2).standard_normal((n, 4, 4))
@@ -133,7 +132,7 @@ def test_points_vectors_and_bad_input(space):
     np.testing.assert_array_equal(space.belongs(bad), [True] + [False] * 5)
     np.testing.assert_array_equal(space.is_tangent(P, bad), [True, False, True, False, False, True])
     projected = space.project(bad[:3])
-    assert bool(jnp.all(space.belongs(projected)))
+    assert np.all(space.belongs(projected))
     np.testing.assert_array_equal(projected[0], P)
     np.testing.assert_array_equal(space.project(projected), projected)
     huge = -50.0 * np.asarray(projected[1])

@@ -10,7 +10,6 @@ import pytest
 from riemdp import InvalidArgument
 from riemdp.manifolds import Sphere
 
-from ..statistical import ALPHA, gaussian_p_value
 from .oracles import ORACLES, ordinary, scaled, worst_errors
 
 SPHERE = Sphere(4)
@@ -40,22 +39,21 @@ def test_near_the_cut_locus(gap: float) -> None:
 
 
 def test_at_the_cut_locus_everything_is_finite() -> None:
-    p = jnp.concatenate([jnp.eye(4), -jnp.eye(4)])
+    p = np.concatenate([np.eye(4), -np.eye(4)])
     v = SPHERE.log(p, -p)
     np.testing.assert_allclose(SPHERE.norm(p, v), np.pi, rtol=1e-15)
-    assert bool(jnp.all(SPHERE.is_tangent(p, v)))
-    assert bool(jnp.all(SPHERE.dist(p, -p) == jnp.pi))
-    u = SPHERE.tangent_normal(jax.random.key(0), p)
+    assert np.all(SPHERE.is_tangent(p, v))
+    assert np.all(SPHERE.dist(p, -p) == np.pi)
+    u = SPHERE.tangent_normal(0, p)
     np.testing.assert_allclose(
         SPHERE.norm(-p, SPHERE.transport(p, -p, u)), SPHERE.norm(p, u), rtol=1e-15
     )
 
     def total(a: jax.Array, b: jax.Array) -> jax.Array:
-        return jnp.sum(SPHERE.dist(a, b) + SPHERE.squared_dist(a, b)) + jnp.sum(SPHERE.log(a, b))
+        return jnp.sum(SPHERE._dist(a, b) + SPHERE._squared_dist(a, b)) + jnp.sum(SPHERE._log(a, b))
 
-    assert all(
-        bool(jnp.all(jnp.isfinite(g))) for g in jax.jit(jax.grad(total, argnums=(0, 1)))(p, -p)
-    )
+    for gradient in jax.jit(jax.grad(total, argnums=(0, 1)))(p, -p):
+        assert np.all(np.isfinite(gradient))
 
 
 def test_frames_are_exact_where_the_pole_would_be_singular() -> None:
@@ -70,19 +68,19 @@ def test_frames_are_exact_where_the_pole_would_be_singular() -> None:
             ]
         )
     )
-    frame = SPHERE.from_coordinates(p[:, None], jnp.eye(3))
-    gram = jnp.einsum("nik,njk->nij", frame, frame)
+    frame = SPHERE.from_coordinates(p[:, None], np.eye(3))
+    gram = np.einsum("nik,njk->nij", frame, frame)
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(3), gram.shape), atol=4 * ULP)
-    np.testing.assert_allclose(jnp.einsum("nik,nk->ni", frame, p), 0.0, atol=4 * ULP)
+    np.testing.assert_allclose(np.einsum("nik,nk->ni", frame, p), 0.0, atol=4 * ULP)
 
 
 def test_long_walks_stay_on_the_sphere() -> None:
-    p, v = SPHERE.random_point(jax.random.key(0), (5,)), None
-    v = 37.0 * SPHERE.tangent_normal(jax.random.key(1), p)
+    p, v = SPHERE.random_point(0, (5,)), None
+    v = 37.0 * SPHERE.tangent_normal(1, p)
     for _ in range(200):
         q = SPHERE.exp(p, v)
         p, v = q, SPHERE.to_tangent(q, v)
-    np.testing.assert_allclose(jnp.linalg.norm(p, axis=-1), 1.0, atol=2 * ULP)
+    np.testing.assert_allclose(np.linalg.norm(p, axis=-1), 1.0, atol=2 * ULP)
 
 
 def test_project_keeps_huge_tiny_and_zero_vectors_finite() -> None:
@@ -95,22 +93,10 @@ def test_project_keeps_huge_tiny_and_zero_vectors_finite() -> None:
 
 def test_second_derivatives_at_equal_points() -> None:
     """Half the Hessian of d^2(., q) at q is the projection on the tangent space."""
-    p = SPHERE.random_point(jax.random.key(3))
+    p = SPHERE.random_point(3)
     hessian = jax.jit(jax.hessian(lambda x: 0.5 * SPHERE._squared_dist(x, p)))(p)
-    tangent = jnp.eye(4) - jnp.outer(p, p)
+    tangent = np.eye(4) - np.outer(p, p)
     np.testing.assert_allclose(tangent @ hessian @ tangent, tangent, atol=1e-14)
-
-
-def test_tangent_noise_is_gaussian_and_the_published_basis_is_not() -> None:
-    p = SPHERE.project(np.array([0.6, 0.8, 0.2, -0.3]))
-    v = SPHERE.tangent_normal(jax.random.key(5), p, 0.7, (20_000,))
-    c = np.asarray(SPHERE.to_coordinates(p, v))
-    assert gaussian_p_value(c, 0.7) > ALPHA
-    assert gaussian_p_value(0.8 * c, 0.7) < ALPHA
-    # Utpala2023 Table: "basis" e_i - w_i w, which is neither orthogonal nor of unit length
-    published = (np.eye(4) - np.outer(np.asarray(p), np.asarray(p)))[1:]
-    a = np.random.default_rng(0).standard_normal((20_000, 3))
-    assert gaussian_p_value(np.asarray(SPHERE.to_coordinates(p, 0.7 * a @ published)), 0.7) < ALPHA
 
 
 @pytest.mark.parametrize("n", [1, 0, -3, 2.0, "3", True])
