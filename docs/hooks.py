@@ -20,6 +20,10 @@ def on_config(config):
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
+# Markdown takes a `*` or `_` of a formula in plain text for emphasis.
+_EATEN = re.compile(r"<em>((?:(?!</em>).)+)</em>", re.DOTALL)
+
+
 _BAR = re.compile(r"<mo[^>]*>&#x(?:0007C|02016|02223);</mo>")
 _FUNCTION = r"<mi>(?:arccos|arcsin|cos|cot|exp|ln|log|max|min|sin|tan)</mi>"
 _INDEX = "(?:<mi>.</mi>|<mrow>.*?</mrow>)"
@@ -28,6 +32,11 @@ _OPERAND = r"(?=<m(?:i|n|sub|sup|frac)>)"
 
 
 def on_page_content(content, page, config, files):
+    for eaten in _EATEN.findall(content):
+        text = html.unescape(re.sub(r"<[^>]+>", "", eaten))
+        if re.search(r"[=^]|<=", text):
+            raise ValueError(f"{page.file.src_uri}: put a formula into $ or code: {text}")
+
     def made(found):
         latex = html.unescape(found[3]).strip()
         try:
