@@ -92,7 +92,7 @@ def rows_of(space: riemdp.AbstractManifold, n: int) -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         file = mapped(Path(folder), X)
-        mean, floor = FrechetMean(domain, n, streamed=True), TangentMean(domain, n, streamed=True)
+        mean, floor = FrechetMean(domain, n), TangentMean(domain, n)
         read = passes(mean, file)
         timing = paired(
             functools.partial(value, mean, file), functools.partial(value, floor, file), repeats=7

@@ -31,7 +31,6 @@ _PLACES = {
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
     "pass of a mean": "statistics._query.look_at",
-    "many dimensions of a mean": "statistics._query._LARGE",
     "noise of shares": "mechanisms._purse.Purse",
     "scale of a share": "mechanisms._purse.scale_for",
     "noise of a count": "mechanisms._purse.Purse.count",

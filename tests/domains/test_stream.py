@@ -158,23 +158,15 @@ def test_a_mean_in_memory_errs_less_than_both_bounds(n, weighted) -> None:
         error = abs(Fraction(float(found[j])) - exact)
         assert error <= Fraction(streamed_error(256)) * abs(exact)
     domain = query.domain
-    assert domain.rounding >= domain.streamed_rounding >= 2.0 * domain.radius * streamed_error()
+    assert domain.rounding >= 2.0 * domain.radius * streamed_error()
 
 
 def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity() -> None:
     n = 10**9
-    with pytest.raises(InvalidArgument, match="rounding"):
-        FrechetMean(BALL.on(SPACE), n)  # as sums in memory are bounded
-    query = FrechetMean(BALL.on(SPACE), n, streamed=True, tolerance=1e-14)
+    query = FrechetMean(BALL.on(SPACE), n, tolerance=1e-14)
     exact = 2.0 * BALL.radius / n
     assert exact < query.sensitivity <= exact * 1.002
     assert 2.0 * BALL.radius * streamed_error() <= query._rounding
-
-
-def test_the_smaller_rounding_is_for_records_read_in_parts_only() -> None:
-    query = FrechetMean(BALL.on(SPACE), N, streamed=True)
-    with pytest.raises(InvalidArgument, match="streamed=True"):
-        query.prepare(records())
 
 
 class Damaged:
@@ -285,9 +277,8 @@ class Unbounded(riemdp.Lorentz):
 
 
 def test_a_ball_whose_mean_is_not_sure_to_be_found_is_refused() -> None:
-    for streamed in (False, True):
-        with pytest.raises(InvalidArgument, match="not sure to be found"):
-            FrechetMean(Ball(Unbounded(3).origin, 1.0).on(Unbounded(3)), 4, streamed=streamed)
+    with pytest.raises(InvalidArgument, match="not sure to be found"):
+        FrechetMean(Ball(Unbounded(3).origin, 1.0).on(Unbounded(3)), 4)
 
 
 def test_in_a_large_dimension_the_mean_of_a_wide_ball_is_found(tmp_path) -> None:

@@ -24,13 +24,11 @@ from ..manifolds._spd import AbstractSPD
 from ._clamp import clamp, clamp_flagged, contains, folded, slack
 from ._door import admit_point
 from ._frame import (
-    MOST_TERMS,
     carried_and_clamped,
     carried_back,
     frame_center,
     frame_space,
     seen_from,
-    summation_error,
 )
 from ._stream import streamed_error
 
@@ -271,9 +269,9 @@ class Domain:
     @constant
     def rounding(self) -> float:
         """Public bound of the rounding error of a mean of points of the ball, seen from the
-        center: `resolution`, and the order in which terms are added, however many.
+        center: `resolution`, and that of the sum, however many its terms are.
         """
-        return self.resolution + 2 * self.radius * summation_error(MOST_TERMS)
+        return self.resolution + 2 * self.radius * streamed_error()
 
     @constant
     def is_resolved(self) -> bool:
@@ -282,11 +280,6 @@ class Domain:
         is that large. Errors are below a tenth of `resolution`.
         """
         return self.resolution <= 10.0 * slack(self.radius)
-
-    @constant
-    def streamed_rounding(self) -> float:
-        """The same for records that are read in parts, whose sums are compensated."""
-        return self.resolution + 2 * self.radius * streamed_error()
 
     def _too_large(self) -> InvalidArgument:
         why = "half the smaller of the injectivity radius and pi / (2 sqrt(kappa))"

@@ -300,14 +300,11 @@ class PrivateMDM(
         sizes: list[int],
     ) -> _Means:
         assert self.budget is not None
-        streamed = isinstance(clamped, Stream)
         name = self._name(domain, min(sizes), Fraction(1))
         local = domain.frame.local
-        mechanisms = [
-            self._mechanism(name, local, n, n, Fraction(1), streamed=streamed) for n in sizes
-        ]
+        mechanisms = [self._mechanism(name, local, n, n, Fraction(1)) for n in sizes]
         values = [
-            mean_query(domain, n, streamed=streamed).value(
+            mean_query(domain, n).value(
                 of_stream(clamped.chosen(own, n))
                 if isinstance(clamped, Stream)
                 else Records(clamped[own])
@@ -332,9 +329,8 @@ class PrivateMDM(
         name = self._name(domain, m, half)
         local = domain.frame.local
         # made for m, and shown without it: the sizes of the classes are private
-        streamed = isinstance(clamped, Stream)
-        mechanism = self._mechanism(name, local, m, None, half, streamed=streamed)
-        query = mean_query(domain, m, streamed=streamed)
+        mechanism = self._mechanism(name, local, m, None, half)
+        query = mean_query(domain, m)
         # Every class is solved as n + 1 entries, those of other classes with share 0: private
         # labels decide the size of no array.
         filler = np.asarray(local.center)[None]
@@ -357,19 +353,12 @@ class PrivateMDM(
         return [mechanism] * classes, values, whole
 
     def _mechanism(
-        self,
-        name: str,
-        local: Domain,
-        n: int,
-        shown: int | None,
-        part: Fraction,
-        *,
-        streamed: bool,
+        self, name: str, local: Domain, n: int, shown: int | None, part: Fraction
     ) -> Counted:
         """The mechanism of one class mean, with its count, for this share of the budget."""
         assert self.budget is not None
         how: dict[str, Any] = {"part": part, "count_outside": self.count_outside}
-        made, _ = counted_mechanism(name, local, n, self.budget, shown, streamed=streamed, **how)
+        made, _ = counted_mechanism(name, local, n, self.budget, shown, **how)
         return made
 
     def _name(self, domain: Domain, n: int, part: Fraction) -> str:

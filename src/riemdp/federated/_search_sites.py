@@ -247,8 +247,8 @@ class SearchSite:
         self.manifold, self.noise, self._source = domain.manifold, noise, source
         # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
         self.spent, self._permit, self._paid = Fraction(0), permit, False
-        self._streamed, self._seen = isinstance(X, Stream), False
-        one = TangentMean(self._ball(domain.center, 1.0), self.n, streamed=self._streamed)
+        self._seen = False
+        one = TangentMean(self._ball(domain.center, 1.0), self.n)
         if self.n * one.sensitivity * (1.0 + 1e-15) > 2.0 * (1.0 + _CLIPPING + _ROUNDING):
             raise invalid("sites", self.n, "so many records of one site round too much; use fewer")
 
@@ -311,9 +311,9 @@ class SearchSite:
             return np.array([float(records.within(ask.limit / ask.unit))])
         ball = self._ball(ask.center, ask.limit)
         if ask.kind == TANGENTS:
-            query = TangentMean(ball, self.n, streamed=self._streamed)
+            query = TangentMean(ball, self.n)
             return self.n * np.asarray(records.coordinates(query), dtype=np.float64)
-        spread = FrechetVariance(ball, self.n, streamed=self._streamed)
+        spread = FrechetVariance(ball, self.n)
         return np.array([self.n * float(spread.value(records.cut(spread)))])
 
     def _ball(self, center: Point, radius: float) -> Domain:

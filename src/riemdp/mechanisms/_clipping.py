@@ -36,7 +36,6 @@ class ClippingBoundNoise(BudgetedMechanism[Records]):
         n: The public number of records.
         reach: The public R, above r.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-        streamed: Whether the records are read in parts; see `ClippingExcess`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -78,11 +77,10 @@ class ClippingBoundNoise(BudgetedMechanism[Records]):
         n: int,
         reach: float,
         budget: Budget | Noise,
-        streamed: bool = False,
     ):
         super().__init__(budget)
         domain = ball.on(manifold)
-        self.query = ClippingExcess(domain, integer("n", n), reach=reach, streamed=streamed)
+        self.query = ClippingExcess(domain, integer("n", n), reach=reach)
 
     def _admit(self, value: RecordsLike | GroupedRecords) -> Records:
         return self.query.prepare(value)

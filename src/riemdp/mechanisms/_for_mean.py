@@ -39,7 +39,6 @@ class MeanFacts:
             for where that is proved to lower the expected squared error.
         gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
             It is stored and not evaluated.
-        streamed: Whether the records are read in parts.
     """
 
     manifold: AbstractManifold
@@ -54,7 +53,6 @@ class MeanFacts:
     adjacency: str = REPLACE_ONE
     gradient: Callable[[Point], Tangent] | None = None
     shrink: bool | None = None
-    streamed: bool = False
 
     @property
     def domain(self) -> Domain:
@@ -89,7 +87,6 @@ class MeanFacts:
             adjacency=self.adjacency,
             weights=self.weights,
             tolerance=self.tolerance,
-            streamed=self.streamed,
         )
 
     @property
@@ -110,7 +107,6 @@ class MeanFacts:
             self.n,
             adjacency=self.adjacency,
             weights=self.weights,
-            streamed=self.streamed,
         )
         return query.sensitivity
 

@@ -191,7 +191,7 @@ class AdaptiveMean(OfRecords):
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         stretch, r = found.plan.stretch, records.size(found.radius)
-        query = self._query(records.center, r, isinstance(value, Stream))
+        query = self._query(records.center, r)
         if isinstance(query, FrechetMean):
             local = query.frame.local
             mean = query.value(query.prepare(records.X))
@@ -217,17 +217,17 @@ class AdaptiveMean(OfRecords):
         seen = observed(query, noisy, lengths, slack, stretch)
         return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
 
-    def _query(self, center: Point, r: float, streamed: bool) -> FrechetMean | TangentMean:
+    def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
         """The last query, chosen by released numbers: the mean of the clamped records where its
         sensitivity is 2 r / n, the mean of clipped tangent vectors elsewhere.
         """
         domain = Domain(self.manifold, center, r)
         if self.manifold.is_hadamard:
             try:
-                return FrechetMean(domain, self.n, streamed=streamed)
+                return FrechetMean(domain, self.n)
             except InvalidArgument:  # float64 does not resolve the ball that was found
                 pass
-        return TangentMean(domain, self.n, streamed=streamed)
+        return TangentMean(domain, self.n)
 
 
 def observed(

@@ -69,7 +69,7 @@ class SearchRecords(SearchAnswers):
 
     def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
         domain = Domain(self.manifold, self.center, radius)
-        query = TangentMean(domain, self.n, streamed=isinstance(self.X, Stream))
+        query = TangentMean(domain, self.n)
         noisy, scale, _ = self.purse.add(self.coordinates(query), query.sensitivity, share)
         return noisy, scale
 

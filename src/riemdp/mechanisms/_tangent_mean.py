@@ -49,7 +49,6 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         ball: The public `Ball`; its radius need not respect the curvature.
         n: The public number of records.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-        streamed: Whether the records are read in parts; see `TangentMean`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -87,13 +86,12 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         *,
         n: int,
         budget: Budget | Noise,
-        streamed: bool = False,
     ):
         super().__init__(budget)
         self.manifold, self.ball = manifold, ball
         domain = ball.on(manifold)
         needs_log(manifold, "a tangent mean")
-        self.query = TangentMean(domain, integer("n", n), streamed=streamed)
+        self.query = TangentMean(domain, integer("n", n))
         self.sensitivity = self.query.sensitivity
         self.scale = scale_for(self.noise, self.sensitivity, manifold.dim)
 

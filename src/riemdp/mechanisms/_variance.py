@@ -16,7 +16,6 @@ import numpy as np
 
 from .._errors import integer
 from ..domains import Ball, Domain
-from ..domains._stream import Stream
 from ..inference._error_law import capped, lengths_of
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
@@ -49,7 +48,6 @@ class VarianceNoise(BudgetedMechanism[Records]):
         ball: The public `Ball`; the curvature does not limit its radius.
         n: The public number of records.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-        streamed: Whether the records are read in parts; see `FrechetVariance`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -87,10 +85,9 @@ class VarianceNoise(BudgetedMechanism[Records]):
         *,
         n: int,
         budget: Budget | Noise,
-        streamed: bool = False,
     ):
         super().__init__(budget)
-        self.query = FrechetVariance(ball.on(manifold), integer("n", n), streamed=streamed)
+        self.query = FrechetVariance(ball.on(manifold), integer("n", n))
 
     @property
     def _widest(self) -> int:
@@ -133,7 +130,7 @@ class AdaptiveVariance(OfRecords):
         records, found = self._searched(value, source)
         r = records.size(found.radius)
         domain = Domain(self.manifold, records.center, r)
-        query = FrechetVariance(domain, self.n, streamed=isinstance(value, Stream))
+        query = FrechetVariance(domain, self.n)
         terms = records.cut(query)
         facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
         stretch = found.plan.stretch

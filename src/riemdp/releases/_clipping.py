@@ -5,7 +5,6 @@ from __future__ import annotations
 from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._stream import Stream
 from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -112,10 +111,7 @@ def private_clipping_bound(
         records, n = admit_in_parts(manifold, "X", X)
     else:
         records, n = grouped, grouped.admitted[1].n
-    streamed = isinstance(records, Stream)
-    mechanism = ClippingBoundNoise(
-        manifold, ball, n=n, reach=reach, budget=budget, streamed=streamed
-    )
+    mechanism = ClippingBoundNoise(manifold, ball, n=n, reach=reach, budget=budget)
     release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
     warn_of(release.guarantee, budget.delta, n)
     details = {

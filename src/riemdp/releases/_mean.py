@@ -261,7 +261,7 @@ class _Asked:
     def choice(self) -> dict[str, Any]:
         """What a query and a mechanism depend on beside the ball, n and the budget."""
         mean = self.mean
-        return {"weights": mean.weights, "adjacency": mean.adjacency, "streamed": mean.streamed}
+        return {"weights": mean.weights, "adjacency": mean.adjacency}
 
     def told(self, plan: str | None) -> dict[str, Any]:
         """Public facts of the release."""
@@ -307,7 +307,6 @@ def _asked(
         budget,
         weights=None if is_protected else weights,
         adjacency=ADD_REMOVE if is_protected else REPLACE_ONE,
-        streamed=isinstance(records, Stream),
         count_outside=count_outside,
     )
     own = weights if is_protected else None
@@ -433,9 +432,9 @@ def _of_tangents(
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     whole = Noise.of(spend)
-    share, streamed = share_of_count(whole, n, count_outside), isinstance(records, Stream)
+    share = share_of_count(whole, n, count_outside)
     left = whole.share(1 - share)
-    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left, streamed=streamed)
+    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left)
     # the mechanism prepares the records, and so knows which of them lay outside
     both, names = Counted(mechanism, whole, share, n), names_of(X)
     count = None if grouped is None else grouped.count_outside

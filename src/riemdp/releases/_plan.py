@@ -227,7 +227,7 @@ def _told(facts: MeanFacts) -> tuple[Any, ...]:
     arrays = [np.asarray(leaf) for leaf in leaves(facts.ball.center)]
     center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
     place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget, facts.part)
-    return (*place, facts.adjacency, facts.streamed)
+    return (*place, facts.adjacency)
 
 
 @dataclasses.dataclass(frozen=True)

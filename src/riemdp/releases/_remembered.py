@@ -34,17 +34,16 @@ def mean_query(
     *,
     weights: Any = None,
     adjacency: str = REPLACE_ONE,
-    streamed: bool = False,
 ) -> FrechetMean:
     """The query of a Frechet mean; see `FrechetMean`."""
     if weights is not None:
-        return FrechetMean(domain, n, adjacency=adjacency, weights=weights, streamed=streamed)
-    return _query(domain, n, adjacency, streamed)
+        return FrechetMean(domain, n, adjacency=adjacency, weights=weights)
+    return _query(domain, n, adjacency)
 
 
 @functools.lru_cache(maxsize=64)
-def _query(domain: Domain, n: int, adjacency: str, streamed: bool) -> FrechetMean:
-    return FrechetMean(domain, n, adjacency=adjacency, streamed=streamed)
+def _query(domain: Domain, n: int, adjacency: str) -> FrechetMean:
+    return FrechetMean(domain, n, adjacency=adjacency)
 
 
 def counted_mechanism(

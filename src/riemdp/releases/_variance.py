@@ -5,7 +5,6 @@ from __future__ import annotations
 from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._stream import Stream
 from ..inference import Query
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
@@ -92,8 +91,7 @@ def private_frechet_variance(
     grouped = of_groups(manifold, X, groups, domain)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     if isinstance(ball, Ball):
-        streamed = isinstance(records, Stream)
-        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget, streamed=streamed)
+        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)

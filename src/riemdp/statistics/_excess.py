@@ -13,7 +13,7 @@ from .._errors import invalid, real
 from .._isolation import isolated
 from ..domains._clamp import in_parts, readable
 from ..domains._door import admit_records
-from ..domains._stream import Stream
+from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..privacy._guarantee import PERSON
@@ -105,7 +105,7 @@ class ClippingExcess(AbstractQuery):
     @property
     def error_bound(self) -> float:
         """Largest rounding error of the sum."""
-        return self.largest * self._summation
+        return self.largest * streamed_error()
 
     @isolated
     def prepare(self, X: RecordsLike | GroupedRecords) -> Records:

@@ -25,9 +25,8 @@ from ..domains import Domain, Frame
 from ..domains._clamp import LOOSE, choose, clamp_flagged, in_parts
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
-from ..domains._frame import MOST_TERMS, summation_error
 from ..domains._stream import Stream, mean_of, streamed_error
-from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..manifolds import AbstractManifold
 from ..manifolds._base import EPS, Point, RecordsLike, Tangent
 from ._sensitivity import (
     ADD_REMOVE,
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
 _OF_A_RECORD = 32 * EPS  # rounding of an array that was carried onto its space, of its size
-DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds twice that to it
-_LARGE = 1275  # dimensions (SPD: 50 rows) beyond which a pass takes long
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,8 +87,6 @@ class AbstractQuery(abc.ABC):
         n: The public number of records, at least 1, or the lower bound that stands in its place
             under add-or-remove-one.
         adjacency: "replace-one" or "add-or-remove-one".
-        streamed: Whether the records are read in parts (a mapped file, an HDF5, Zarr or Dask
-            array). Their sums are compensated, so that less rounding is in the sensitivity.
 
     Raises:
         InvalidArgument: `n` or `adjacency` cannot be used.
@@ -107,26 +102,14 @@ class AbstractQuery(abc.ABC):
     n: int
     _: dataclasses.KW_ONLY
     adjacency: str = REPLACE_ONE
-    streamed: bool = False
 
     def __post_init__(self) -> None:
         integer("n", self.n)
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
-    @property
-    def _summation(self) -> float:
-        """Bound of the rounding error of a mean, relative to the length of its terms."""
-        return streamed_error() if self.streamed else summation_error(MOST_TERMS)
-
     def _admitted(self, X: RecordsLike | Stream, at_least: int = 1) -> tuple[Any, int]:
         """Records, or the stream of them, and their number."""
-        records, count = admit_in_parts(self.domain.manifold, "X", X, at_least=at_least)
-        if self.streamed and not isinstance(records, Stream):
-            raise InvalidArgument(
-                "argument `X` is in memory, and this query has the smaller rounding of records that"
-                " are read in parts; leave out streamed=True"
-            )
-        return records, count
+        return admit_in_parts(self.domain.manifold, "X", X, at_least=at_least)
 
     @property
     @abc.abstractmethod
@@ -235,10 +218,8 @@ class FrechetMean(AbstractMean):
             and lacking records are filled up with copies of the center.
         weights: n public weights (replace-one only).
         tolerance: Public tolerance on the gradient of F = 1/2 sum w_i d^2, above 0 and below 1.
-            None: 1e-10 max(1, radius), and what float64 resolves in the ball; of SPD matrices of
-            more than 50 rows that are read in parts at least 0.005 of the sensitivity times the
-            strong convexity of F, which adds 1 % to the sensitivity and spares passes. A smaller
-            one than float64 resolves is raised to that.
+            None: 1e-10 max(1, radius), and what float64 resolves in the ball. A smaller one than
+            float64 resolves is raised to that.
 
     Raises:
         InvalidArgument: An argument is out of range, the ball is too large for the curvature, or
@@ -333,18 +314,12 @@ class FrechetMean(AbstractMean):
 
     @property
     def _rounded(self) -> float:
-        local = self.frame.local
-        return local.streamed_rounding if self.streamed else local.rounding
+        return self.frame.local.rounding
 
     def _public_tolerance(self) -> float:
         finest = self.frame.local.resolution
         if self.tolerance is None:
-            usual = 1e-10 * max(1.0, self.domain.radius) + finest
-            space = self.frame.local.manifold
-            large = isinstance(space, SPDAffineInvariant) and space.dim > _LARGE
-            if not (self.streamed and large):
-                return usual
-            return max(usual, DROWNED * self._exact(0.0) * self.domain.strong_convexity)
+            return 1e-10 * max(1.0, self.domain.radius) + finest
         return max(real("tolerance", self.tolerance, above=0.0, below=1.0), finest)
 
     @isolated
@@ -410,7 +385,7 @@ class AmbientMean(AbstractMean):
         d = self.domain
         exact = ambient_bound(d, self.n, adjacency=self.adjacency, weights=self.weights)
         square = sum(float(np.sum(np.square(leaf))) for leaf in leaves(d.center))
-        rounding = self._summation + _OF_A_RECORD
+        rounding = streamed_error() + _OF_A_RECORD
         return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * rounding
 
     @property

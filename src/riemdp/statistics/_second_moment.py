@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import InvalidArgument, invalid
+from .._errors import invalid
 from .._isolation import isolated
 from ..domains import Ball
 from ..domains._door import admit_records
@@ -60,10 +60,8 @@ class SecondMoment(AbstractQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.adjacency != REPLACE_ONE or self.streamed:
-            raise InvalidArgument(
-                'a second moment is made of rows in memory, under adjacency="replace-one"'
-            )
+        if self.adjacency != REPLACE_ONE:
+            raise invalid("adjacency", self.adjacency, 'this bound is for "replace-one" only')
 
     @property
     def dim(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._errors import invalid
 from .._isolation import isolated
 from ..domains._clamp import in_parts, readable
-from ..domains._stream import Stream
+from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
 from ._query import AbstractQuery, Records, average, of_stream, other_count
@@ -62,12 +62,12 @@ class TangentMean(AbstractQuery):
     def sensitivity(self) -> float:
         """Largest change of the mean in the metric at the center."""
         r = self.domain.radius
-        return 2 * r / self.n * (1 + 1e-12) + 2 * r * self._summation
+        return 2 * r / self.n * (1 + 1e-12) + 2 * r * streamed_error()
 
     @property
     def error_bound(self) -> float:
         """Largest length of the rounding error of the mean."""
-        return self.domain.radius * self._summation
+        return self.domain.radius * streamed_error()
 
     @isolated
     def prepare(self, X: RecordsLike) -> Records:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._errors import invalid
 from .._isolation import isolated
 from ..domains._clamp import in_parts, readable
-from ..domains._stream import Stream
+from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._query import AbstractQuery, Records, average, other_count
@@ -71,7 +71,7 @@ class FrechetVariance(AbstractQuery):
     @property
     def error_bound(self) -> float:
         """Largest rounding error of the sum."""
-        return self.largest * self._summation
+        return self.largest * streamed_error()
 
     @isolated
     def prepare(self, X: RecordsLike) -> Records:
