@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from riemdp import Budget, Problem
+from riemdp.audit._optimizers import replicate
 from riemdp.audit._unbounded import Unbounded
 from riemdp.optimizers import AbstractOptimizer
-from riemdp.optimizers._minimize import replicate
 
 
 def repeated(

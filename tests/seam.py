@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from riemdp.audit import _optimizers
 from riemdp.audit._unbounded import Unbounded
-from riemdp.optimizers import _minimize
 
 _PLACES = {
     "rows of a part": "domains._stream.MOST_ROWS",
@@ -43,7 +43,7 @@ _PLACES = {
     "fits without a ledger": "estimators._shared._unrecorded",
     "allocated batches": "optimizers._batches.allocated_batches",
     "choice of a kernel": "optimizers._descent.choose_kernel",
-    "end of a block": "optimizers._driver.Recorder.after",
+    "end of a block": "optimizers._result.Recorder.after",
     "compiled steps": "optimizers._driver._Driver._compiled",
     "padded draws": "optimizers._driver._padded",
     "class of gradients": "optimizers._minimize.NoisyGradient",
@@ -123,7 +123,7 @@ def _names(table: dict[str, str]) -> SimpleNamespace:
 
 
 # many runs of an optimiser at once, charged to nobody
-replicate = functools.partial(_minimize.replicate, ledger=Unbounded())
+replicate = functools.partial(_optimizers.replicate, ledger=Unbounded())
 # the noisy gradient of a step: what it is made from, classes to subclass, and steps by hand
 Gradients = _names(
     {

@@ -51,7 +51,7 @@ FACES = {
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py minimized",  # the same as `private_minimize`, at another's cost
-    "optimizers/_minimize.py replicate",
+    "audit/_optimizers.py replicate",
     "releases/_mean.py private_frechet_mean",
     "releases/_mean.py prepared_mean",  # the same as `private_frechet_mean`, up to its charge
 }

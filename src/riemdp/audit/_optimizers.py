@@ -17,11 +17,17 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from .._errors import integer
+from .._programs import double_precision
 from ..manifolds import Euclidean
-from ..manifolds._base import AbstractManifold, Point, Tangent
+from ..manifolds._base import AbstractManifold, Point, RecordsLike, Tangent
 from ..optimizers import OptimizationResult, private_minimize
-from ..optimizers._minimize import replicate
-from ..optimizers._plan import AbstractOptimizer, check_optimizer
+from ..optimizers._account import Account
+from ..optimizers._driver import RunContext, drive
+from ..optimizers._minimize import checked
+from ..optimizers._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
+from ..optimizers._private_step import NoisyGradient
+from ..optimizers._records import PrivateRecords
+from ..privacy import Budget, Guarantee, Ledger
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
@@ -43,6 +49,48 @@ class Attack(NamedTuple):
     pair: tuple[Any, Any]
     start: Point
     score: Score
+
+
+def replicate(
+    problem: Problem,
+    data: RecordsLike,
+    initial: Point,
+    optimizer: AbstractOptimizer,
+    *,
+    repetitions: int,
+    ledger: Ledger,
+    noise_std: float | None = None,
+    budget: Budget | None = None,
+    rng: int | NoiseSource | None = None,
+    kind: type[NoisyGradient] = NoisyGradient,
+) -> tuple[Any, Guarantee]:
+    """Many independent runs at once, by the driver of `private_minimize`.
+
+    Args:
+        problem: As in `private_minimize`.
+        data: As in `private_minimize`.
+        initial: As in `private_minimize`.
+        optimizer: As in `private_minimize`.
+        repetitions: How many runs.
+        ledger: What is charged, the guarantee of ONE run; that of `audit`, which keeps nothing.
+        noise_std: As in `private_minimize`; without it and a budget the runs have no noise.
+        budget: As in `private_minimize`.
+        rng: As in `private_minimize`.
+        kind: The class of the noisy gradients; another one plants a fault, for audits.
+
+    Returns:
+        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run. No more
+        than one is charged, so do not publish the values.
+    """
+    optimizer = check_optimizer(optimizer)
+    repetitions = integer("repetitions", repetitions)
+    point, records, n = checked(problem, data, initial, optimizer)
+    plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
+    with double_precision():
+        private = PrivateRecords(records)
+        run = plan.bind(problem, private, point, kind=kind, repetitions=repetitions)
+        done = drive(run, RunContext(noise_source(rng), n, Account(ledger)), repetitions)
+    return done.value, plan.guarantee()
 
 
 def audit_optimizer(

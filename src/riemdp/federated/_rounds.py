@@ -21,6 +21,7 @@ from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account
 from ..optimizers._minimize import check_data, minimized
+from ..optimizers._people import Whose
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger
 from ..randomness import NoiseSource
@@ -201,12 +202,20 @@ def updated(
 ) -> OptimizationResult:
     """`local_update`, at the cost of an `Account`."""
     point = admit_current(prirfed, current)
-    noise: dict[str, Any] = {"budget": None} if sigma is None else {"noise_std": sigma}
     own: Any = records
+    whose = None
     if isinstance(records, Belonging):  # people take the place of records, in `sigma` too
-        noise |= {"groups": records.groups, "records_per_person": records.places}
-        own = records.records
-    done = minimized(prirfed.problem, own, point, prirfed.local, account=account, rng=rng, **noise)
+        own, whose = records.records, Whose(records.groups, records.places)
+    done = minimized(
+        prirfed.problem,
+        own,
+        point,
+        prirfed.local,
+        account=account,
+        rng=rng,
+        noise_std=sigma,
+        whose=whose,
+    )
     if done.status == "interrupted":
         raise KeyboardInterrupt
     return done

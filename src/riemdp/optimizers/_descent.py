@@ -6,7 +6,6 @@ Their privacy is that of the one `NoisyGradient` that every step queries: see `_
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,23 +17,25 @@ from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..problems._problem import Problem
-from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._adaptive_clip import ADAPTIVE, SEARCHES, AdaptingGradient, adapting
-from ._driver import Run, Schedule
 from ._kernels import AbstractKernel, choose_kernel
 from ._plan import (
-    MOST_STEPS,
     AbstractOptimizer,
     AbstractPlan,
     Rate,
     Rates,
+    averages_at_the_end,
+    check_known,
     default_batch,
-    default_steps,
+    domain_radius,
     rate_array,
     resolve_clip,
+    resolve_momentum,
+    step_count,
 )
 from ._private_step import Batches, GradientStep, NoisyGradient, allocation
 from ._records import PrivateRecords
+from ._run import Run, Schedule
 from ._steps import Confinement, Work
 
 SENSITIVITIES = ("clip", "domain")
@@ -59,15 +60,10 @@ class _Descent(AbstractOptimizer):
         """Under `sensitivity="domain"`."""
         return self.sensitivity == "domain"
 
-    @abstractmethod
-    def plan(
-        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
-    ) -> Plan: ...
-
     def plan_in_parts(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
     ) -> Plan:
-        plan = self.plan(problem, n, budget, noise_std)
+        plan: Any = self.plan(problem, n, budget, noise_std)
         if plan.adapts or plan.momentum > 0.0:
             what = "the clip norm is" if plan.adapts else "momentum is not 0 and the velocity is"
             raise InvalidArgument(
@@ -459,12 +455,6 @@ class Plan(AbstractPlan):
         return "\n".join(words)
 
 
-def _knows_nothing(optimizer: DPRGD | DPRSGD, problem: Problem) -> bool:
-    """Whether neither step size nor clip norm is given or has a default."""
-    given = (optimizer.learning_rate, optimizer.clip_norm, problem.smoothness, problem.lipschitz)
-    return all(value is None for value in given)
-
-
 def _plan(
     optimizer: DPRGD | DPRSGD,
     problem: Problem,
@@ -473,16 +463,12 @@ def _plan(
     noise_std: float | None,
 ) -> Plan:
     private = budget is not None or noise_std is not None
-    steps = _step_count(optimizer, problem, batches, budget)
-    falling = private and _averages_at_the_end(optimizer)
+    steps = step_count(optimizer, problem, batches, budget)
+    falling = private and averages_at_the_end(optimizer)
     hold = problem.condition / 2.0 if falling else math.inf
     domain = optimizer.sensitivity == "domain"
-    if private and not domain and _knows_nothing(optimizer, problem):
-        raise InvalidArgument(
-            "arguments `learning_rate` and `clip_norm` are missing: the problem states neither"
-            " smoothness nor a Lipschitz constant, so there are no defaults; give a step size, and"
-            " a public bound on the norm of one record's gradient or clip_norm='adaptive'"
-        )
+    if private and not domain:
+        check_known(optimizer, problem)
     rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     radius = domain_radius(problem) if domain else math.inf
     momentum = resolve_momentum(problem, optimizer.momentum)
@@ -491,14 +477,12 @@ def _plan(
     # would not survive: there the general kernel is taken.
     retract, generic = optimizer.update == "retract", momentum > 0 and domain
     kernel = choose_kernel(problem, retract, centered=domain, generic=generic)
-    if private and optimizer.clip_norm == ADAPTIVE:
-        gradient = adapting(batches, budget, len(rates), dim)
-        rates = np.concatenate([np.zeros(SEARCHES), rates])
-        if kernel.has_quick_coordinates:
-            gradient = gradient.on_lattice()
-        return Plan(optimizer, gradient, rates, momentum, dim, 1.0, kernel)
+    gradient: NoisyGradient
     if not private:
         gradient, clip = NoisyGradient(None, 0.0, batches), math.inf
+    elif optimizer.clip_norm == ADAPTIVE:
+        gradient, clip = adapting(batches, budget, len(rates), dim), 1.0
+        rates = np.concatenate([np.zeros(SEARCHES), rates])
     else:
         clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
         if budget is not None:
@@ -509,62 +493,3 @@ def _plan(
         gradient = gradient.on_lattice()
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip
     return Plan(optimizer, gradient, rates, momentum, dim, signal, kernel)
-
-
-def _averages_at_the_end(optimizer: DPRGD | DPRSGD) -> bool:
-    """Whether the default rates fall in the second half: where nothing else averages the noise."""
-    plain = optimizer.output == "last" and optimizer.momentum == 0.0
-    return plain and optimizer.learning_rate is None
-
-
-def _step_count(
-    optimizer: DPRGD | DPRSGD, problem: Problem, batches: Batches, budget: Budget | None
-) -> int:
-    t = batches.epoch or 1
-    if optimizer.steps is not None:
-        whole, left = divmod(optimizer.steps, t)
-        if left:
-            fewer = f"{whole * t} or " if whole else ""
-            raise invalid(
-                "steps",
-                optimizer.steps,
-                f"with sampling='allocation' every record is in one of t = {t} steps (n /"
-                f" batch_size, rounded up), and a run is whole epochs; give {fewer}"
-                f"{(whole + 1) * t}, or another batch_size",
-            )
-        return optimizer.steps
-    n, b = batches.population, batches.size
-    averaged = budget is not None and _averages_at_the_end(optimizer)
-    passes = default_steps(problem, n, budget, optimizer.momentum is None, averaged)
-    # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
-    # batch, is what disturbs a step. The smaller it is below that, the more steps.
-    more = 1.0 if b == n else max(1.0, default_batch(n) / b)
-    steps = passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
-    return -(-steps // t) * t
-
-
-def resolve_momentum(problem: Problem, momentum: float | None) -> float:
-    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition
-    number when None.
-    """
-    if momentum is not None:
-        return momentum
-    root = math.sqrt(problem.condition)
-    return ((root - 1.0) / (root + 1.0)) ** 2
-
-
-def domain_radius(problem: Problem) -> float:
-    """How far from the gradient at the centre of the ball that of a record in it can be.
-
-    record_lipschitz times sup |log_w x - log_w c|: 2 r for d^2 on Hadamard spaces at every w, times
-    theta / sin theta for w inside the ball where the curvature is positive. Gradients are clipped
-    there, so that privacy does not rest on `record_lipschitz`.
-    """
-    if problem.ball is None or problem.record_lipschitz is None:
-        raise InvalidArgument(
-            "argument `sensitivity` = 'domain' needs a problem whose records are clamped to a"
-            " public ball, such as problems.frechet_mean(manifold, ball=Ball(center, radius)); use"
-            " sensitivity='clip' for this one"
-        )
-    diameter = mean_gradient_sensitivity(problem.manifold, problem.ball, 1)
-    return problem.record_lipschitz * diameter / 2.0

@@ -1,18 +1,17 @@
 """The host loop of every run: private_minimize, agents of a federated run, replicated runs, audits.
 
 For each segment of steps: charge and draw (`PrivateDraws.take`), query the anchor where an epoch
-begins, run the compiled steps, keep what was released. An optimiser describes itself as a `Run`;
-this file knows none of them.
+begins, run the compiled steps, keep what was released. It knows no optimiser but by its `Run`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,119 +22,18 @@ from .._errors import BudgetExceeded, interrupts
 from .._parallel import in_turn
 from .._programs import in_double_precision
 from ..manifolds import Product
-from ..manifolds._base import Point
-from ..privacy import Guarantee
-from ..problems._problem import Problem
 from ..randomness import NoiseSource
 from . import _steps
 from ._account import Account
-from ._adaptive_clip import ClipRange
-from ._private_step import NoisyGradient, PrivateDraws, Query, guarantee_of
-from ._records import PrivateRecords
-from ._result import History, HistoryRow
-from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
+from ._private_step import PrivateDraws, Query
+from ._result import Recorder
+from ._run import Outcome, Run, Segment
+from ._steps import Anchor, Block, Carry, Span
 from ._streamed import check_streamed, full_query_streamed, run_streamed, steps_at_once
 
 ENTRIES = 1 << 20  # numbers of one block of randomness
 REPEATED_ENTRIES = 1 << 22  # the same, over all repetitions
 _SECONDS = 0.5  # of one compiled call, at most
-
-
-class Segment(NamedTuple):
-    """Consecutive steps whose randomness is drawn together, within one epoch."""
-
-    epoch: int  # counted over all restarts
-    restart: int
-    offset: int  # steps before it in its epoch
-    size: int
-    step: int  # steps before it, over all restarts
-    done: int  # steps before it since the last restart
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The public order of steps: `restarts` times `epochs` of `inner` steps. A run without anchors
-    is one epoch.
-    """
-
-    inner: int
-    epochs: int = 1
-    restarts: int = 1
-
-    @property
-    def rounds(self) -> int:
-        """Epochs, over all restarts."""
-        return self.epochs * self.restarts
-
-    @property
-    def steps(self) -> int:
-        """Steps, over all restarts."""
-        return self.rounds * self.inner
-
-    def segments(self, rows: int) -> Iterator[Segment]:
-        """The run in order, cut into segments of at most `rows` steps."""
-        for epoch in range(self.rounds):
-            for offset in range(0, self.inner, rows):
-                yield Segment(
-                    epoch,
-                    epoch // self.epochs,
-                    offset,
-                    min(rows, self.inner - offset),
-                    epoch * self.inner + offset,
-                    epoch % self.epochs * self.inner + offset,
-                )
-
-
-class FullQuery(NamedTuple):
-    """The query at an anchor: its step, and the records as its kernel takes them."""
-
-    step: AbstractStep
-    data: PrivateRecords
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """An optimiser on a problem and its records, as the driver sees it.
-
-    Attributes:
-        name: For people.
-        point: Where it starts.
-        work: What the compiled steps are computed with.
-        schedule: The order of steps.
-        rates: The step size of every step.
-        output: "last", "uniform" or "geodesic-average".
-        gradients: The queries: the steps' is the last, the anchor's (if any) the first.
-        queries: (offset, count) -> for each of `gradients`, how many answers steps offset..offset +
-            count - 1 of an epoch are charged, and for how many noise is drawn.
-        gradient_calls: Per-record gradients of a step, and of an anchor.
-        anchor: The query at an anchor.
-        clip: Where the clip norm lies at the start, if it is found on the way.
-        settle: Where random numbers decide about the records: makes the run on them, once nothing
-            can refuse it any more.
-    """
-
-    name: str
-    point: Point
-    work: Work
-    schedule: Schedule
-    rates: NDArray[np.float64]
-    output: str
-    gradients: tuple[NoisyGradient, ...]
-    queries: Callable[[int, int], tuple[tuple[int, int], ...]]
-    gradient_calls: tuple[int, int]
-    anchor: FullQuery | None = None
-    clip: ClipRange | None = None
-    settle: Callable[[NoiseSource], Run] | None = None
-
-    def charged(self) -> tuple[int, ...]:
-        """How many answers of each query a whole run is charged."""
-        epoch = self.queries(0, self.schedule.inner)
-        return tuple(self.schedule.rounds * charged for charged, _ in epoch)
-
-    def guarantee(self, charged: tuple[int, ...]) -> Guarantee:
-        """The guarantee of so many answers of each query."""
-        pairs = zip(self.gradients, charged, strict=True)
-        return guarantee_of([Query(gradient, count, 0) for gradient, count in pairs])
 
 
 @dataclass(frozen=True)
@@ -153,19 +51,6 @@ class RunContext:
     records: int
     account: Account = field(default_factory=Account)
     recorder: Recorder | None = None
-
-
-class Outcome(NamedTuple):
-    """What a run came to. `value` has a leading axis of repetitions where there are any."""
-
-    value: Point
-    guarantee: Guarantee  # of all that was charged, for what the run protects
-    steps: int
-    gradient_calls: int
-    status: str
-    skipped: Any
-    reproducible: bool
-    clip: Any = None  # the clip norm that was found, if it is found on the way
 
 
 @in_turn
@@ -425,7 +310,6 @@ class _Driver:
         )
 
 
-# --------------------------------- what a run shows while it goes on; none of it decides a result
 class StepTimer:
     """Chooses how many steps to run per compiled call, aiming at 0.5 s, so that the host can look
     up in between (progress, Ctrl-C). Results do not depend on it.
@@ -446,56 +330,6 @@ class StepTimer:
         jax.block_until_ready(out)
         self.rate = max(steps / max(time.perf_counter() - begin, 1e-6), self.rate)
         return out, extra
-
-
-class Recorder:
-    """History and progress bar of one run. The history is not private.
-
-    Args:
-        problem: Whose objective is recorded.
-        records: The private records.
-        every: Record each so many steps; 0 records nothing.
-        progress: Show a bar on the terminal.
-    """
-
-    def __init__(self, problem: Problem, records: PrivateRecords, every: int, progress: bool):
-        self.problem, self.records, self.every = problem, records, every
-        self.rows: list[HistoryRow] = []
-        self.bar: Any = None
-        self.progress = bool(progress)
-
-    def begin(self, name: str, total: int) -> None:
-        """Open the bar."""
-        if self.progress:
-            from rich.progress import Progress
-
-            self.bar = Progress(transient=True)
-            self.bar.start()
-            self.task = self.bar.add_task(name, total=total)
-
-    def limit(self, taken: int, row: int, end: int) -> int:
-        """The row to stop before, so that no step to be recorded is run past."""
-        if not self.every:
-            return end
-        return min(end, row + self.every - taken % self.every)
-
-    def after(self, taken: int, calls: int, point: Callable[[], Point]) -> None:
-        """Some steps were taken: `taken` in all, with `calls` gradients."""
-        if self.bar is not None:
-            self.bar.update(self.task, completed=taken)
-        if self.every and taken % self.every == 0:
-            w = point()
-            self.rows.append(HistoryRow(taken, calls, self.records.objective(self.problem, w), w))
-
-    def end(self) -> None:
-        """Close the bar."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
-
-    def history(self) -> History:
-        """What was recorded."""
-        return History(self.rows)
 
 
 def _nothing() -> None:

@@ -1,9 +1,10 @@
-"""`private_minimize`, and many independent runs at once for audits and tables."""
+"""`private_minimize`: what it is given is checked, planned, carried out and reported."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
+from functools import partial
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid, truth
@@ -14,16 +15,15 @@ from ..privacy._ledger import refuse_sent
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
-from ._account import Account, check_affordable
+from ._account import Account
 from ._checks import check_data, check_initial, check_objective, check_problem
-from ._driver import Recorder, Run, RunContext, drive
-from ._people import PERSON_IS, People, of_people, places_of, refuse_public_parts
+from ._driver import RunContext, drive
+from ._people import MOST, PERSON_IS, People, Whose, of_people, refuse_public_parts
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
 from ._private_step import NoisyGradient
 from ._records import PrivateRecords
-from ._result import OptimizationResult
-
-__all__ = ["check_affordable", "check_data", "check_initial", "private_minimize", "replicate"]
+from ._result import OptimizationResult, Recorder
+from ._run import Outcome, Run
 
 _REQUIRED: Any = object()
 
@@ -106,45 +106,6 @@ def private_minimize(
         True
     """
     refuse_sent(budget, ledger)
-    return minimized(
-        problem,
-        data,
-        initial,
-        optimizer,
-        budget,
-        account=Account(ledger),
-        rng=rng,
-        noise_std=noise_std,
-        record_every=record_every,
-        progress=progress,
-        groups=groups,
-    )
-
-
-@interrupts()
-def minimized(
-    problem: Problem,
-    data: RecordsLike,
-    initial: Point,
-    optimizer: AbstractOptimizer,
-    budget: Budget | None = _REQUIRED,
-    *,
-    account: Account,
-    rng: int | NoiseSource | None = None,
-    noise_std: float | None = None,
-    record_every: int = 0,
-    progress: bool = False,
-    groups: object = None,
-    records_per_person: int | None = None,
-) -> OptimizationResult:
-    """`private_minimize`, at the cost of an `Account`, which also says whether the records are
-    points of one person each; with `groups` they become so here.
-    """
-    optimizer = check_optimizer(optimizer)
-    if not isinstance(problem, Problem):
-        raise invalid(
-            "problem", problem, "give a riemdp.Problem, for example problems.frechet_mean(manifold)"
-        )
     if budget is _REQUIRED:
         if noise_std is None:
             raise InvalidArgument(
@@ -154,49 +115,114 @@ def minimized(
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
     progress = truth("progress", progress)
-    most = places_of(groups, records_per_person)
+    whose = None if groups is None else Whose(groups, MOST)
+    with interrupts():
+        given = _given(problem, data, initial, optimizer, budget, noise_std, whose)
+        if record_every:
+            warnings.warn(
+                "record_every computes objectives from the private records without noise: the"
+                " history is NOT private",
+                NotPrivateWarning,
+                stacklevel=2,
+            )
+        return _carried_out(given, Account(ledger), rng, record_every, progress)
+
+
+@interrupts()
+def minimized(
+    problem: Problem,
+    data: RecordsLike,
+    initial: Point,
+    optimizer: AbstractOptimizer,
+    budget: Budget | None = None,
+    *,
+    account: Account,
+    rng: int | NoiseSource | None = None,
+    noise_std: float | None = None,
+    whose: Whose | None = None,
+) -> OptimizationResult:
+    """`private_minimize`, at the cost of an `Account`, which also says whether the records are
+    points of one person each; with `whose` they become so here.
+    """
+    given = _given(problem, data, initial, optimizer, budget, noise_std, whose)
+    return _carried_out(given, account, rng)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Given:
+    """What a run is given, checked: nothing is charged or drawn yet."""
+
+    problem: Problem
+    point: Point
+    records: PrivateRecords
+    n: int  # how many records, or people
+    people: People | None
+    optimizer: AbstractOptimizer
+    plan: AbstractPlan
+    budget: Budget | None
+
+    def bound(self, records: PrivateRecords) -> Run:
+        """The run on some records."""
+        return self.plan.bind(self.problem, records, self.point, kind=NoisyGradient)
+
+    def settled(self, recorder: Recorder, source: NoiseSource) -> Run:
+        """The run on people, once it is paid for: which of their records enter is drawn, and the
+        recorder shows these.
+        """
+        assert self.people is not None
+        recorder.records = PrivateRecords(self.people.drawn(source))
+        return self.bound(recorder.records)
+
+
+def _given(
+    problem: Problem,
+    data: RecordsLike,
+    initial: Point,
+    optimizer: AbstractOptimizer,
+    budget: Budget | None,
+    noise_std: float | None,
+    whose: Whose | None,
+) -> _Given:
+    optimizer = check_optimizer(optimizer)
+    if not isinstance(problem, Problem):
+        raise invalid(
+            "problem", problem, "give a riemdp.Problem, for example problems.frechet_mean(manifold)"
+        )
     # the records of a person are brought together in memory
-    point, given, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
-    source = noise_source(rng)
+    point, given, n = checked(problem, data, initial, optimizer, in_parts=whose is None)
     people = None
-    if groups is not None:
+    if whose is not None:
         refuse_public_parts(problem)
-        people = People(given, n, groups, most)
+        people = People(given, n, *whose)
         n = people.n
     records = PrivateRecords(given)
     if budget is None and noise_std is None:
         check_objective(problem, point, records)
     else:
         try_problem(problem, point, records.form)
-    if record_every:
-        warnings.warn(
-            "record_every computes objectives from the private records without noise: the history"
-            " is NOT private",
-            NotPrivateWarning,
-            stacklevel=4,
-        )
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
+    return _Given(problem, point, records, n, people, optimizer, plan, budget)
+
+
+def _carried_out(
+    given: _Given,
+    account: Account,
+    rng: int | NoiseSource | None,
+    record_every: int = 0,
+    progress: bool = False,
+) -> OptimizationResult:
+    source, problem, people, plan = noise_source(rng), given.problem, given.people, given.plan
     shown = problem if people is None else of_people(problem)
-    recorder = Recorder(shown, records, record_every, progress)
+    recorder = Recorder(shown, given.records, record_every, progress)
     with double_precision():
-        bound = records if people is None else PrivateRecords(people.nobody())
-        run = plan.bind(problem, bound, point, kind=NoisyGradient)
-    account.of_people |= people is not None
-    details: dict[str, Any] = {}
-    places = 1  # for records, of each entry of a batch
+        run = given.bound(given.records if people is None else PrivateRecords(people.nobody()))
     if people is not None:
-        places = people.places
-        settle = _Settled(plan, problem, point, people, recorder)
-        run = dataclasses.replace(run, settle=settle)
-        details = {
-            "people": None if optimizer.counts_are_private else n,
-            "records_per_person": places,
-            "person_is": PERSON_IS,
-        }
-    delta = 0.0 if budget is None else budget.delta  # at which texts quote epsilon
-    if budget is not None:
-        details["budget"] = budget
-    done = drive(run, RunContext(source, n, account, recorder))
+        run = dataclasses.replace(run, settle=partial(given.settled, recorder))
+    account.of_people |= people is not None
+    delta = 0.0 if given.budget is None else given.budget.delta  # at which texts quote epsilon
+    done = drive(run, RunContext(source, given.n, account, recorder))
+    planned = account.stated(plan.guarantee()).quoted_at(delta)
+    places = 1 if people is None else people.places  # for records, of each entry of a batch
     return OptimizationResult(
         value=done.value,
         guarantee=done.guarantee.quoted_at(delta),
@@ -207,80 +233,31 @@ def minimized(
         reproducible=done.reproducible,
         method=plan.method,
         status=done.status,
-        details={
-            **plan.details,
-            "manifold": problem.manifold,
-            "protects": problem.protects,
-            "planned_guarantee": account.stated(plan.guarantee()).quoted_at(delta),
-            "skipped_steps": int(done.skipped),
-            **details,
-            **({} if done.clip is None else {"clip_norm": float(done.clip)}),
-        },
+        details=_details(given, done, planned),
         receipt=account.receipt,
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Settled:
-    """What makes the run on people of that on nobody, once it is paid for: their records are drawn,
-    and the recorder shows these.
-    """
-
-    plan: AbstractPlan
-    problem: Problem
-    point: Point
-    people: People
-    recorder: Recorder
-
-    def __call__(self, source: NoiseSource) -> Run:
-        drawn = PrivateRecords(self.people.drawn(source))
-        self.recorder.records = drawn
-        return self.plan.bind(self.problem, drawn, self.point, kind=NoisyGradient)
-
-
-def replicate(
-    problem: Problem,
-    data: RecordsLike,
-    initial: Point,
-    optimizer: AbstractOptimizer,
-    *,
-    repetitions: int,
-    ledger: Ledger,
-    noise_std: float | None = None,
-    budget: Budget | None = None,
-    rng: int | NoiseSource | None = None,
-    kind: type[NoisyGradient] = NoisyGradient,
-) -> tuple[Any, Guarantee]:
-    """Many independent runs at once, by the driver of `private_minimize`.
-
-    Args:
-        problem: As in `private_minimize`.
-        data: As in `private_minimize`.
-        initial: As in `private_minimize`.
-        optimizer: As in `private_minimize`.
-        repetitions: How many runs.
-        ledger: What is charged, the guarantee of ONE run; that of `audit`, which keeps nothing.
-        noise_std: As in `private_minimize`; without it and a budget the runs have no noise.
-        budget: As in `private_minimize`.
-        rng: As in `private_minimize`.
-        kind: The class of the noisy gradients; another one plants a fault, for audits.
-
-    Returns:
-        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run. No more
-        than one is charged, so do not publish the values.
-    """
-    optimizer = check_optimizer(optimizer)
-    repetitions = integer("repetitions", repetitions)
-    point, records, n = _checked(problem, data, initial, optimizer)
-    plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
-    with double_precision():
-        private = PrivateRecords(records)
-        run = plan.bind(problem, private, point, kind=kind, repetitions=repetitions)
-        done = drive(run, RunContext(noise_source(rng), n, Account(ledger)), repetitions)
-    return done.value, plan.guarantee()
+def _details(given: _Given, done: Outcome, planned: Guarantee) -> dict[str, Any]:
+    details = {
+        **given.plan.details,
+        "manifold": given.problem.manifold,
+        "protects": given.problem.protects,
+        "planned_guarantee": planned,
+        "skipped_steps": int(done.skipped),
+    }
+    if given.people is not None:
+        details["people"] = None if given.optimizer.counts_are_private else given.n
+        details["records_per_person"] = given.people.places
+        details["person_is"] = PERSON_IS
+    if given.budget is not None:
+        details["budget"] = given.budget
+    if done.clip is not None:
+        details["clip_norm"] = float(done.clip)
+    return details
 
 
-def _checked(
+def checked(
     problem: Problem,
     data: RecordsLike,
     initial: Point,

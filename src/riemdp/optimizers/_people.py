@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 from .._errors import InvalidArgument, integer, invalid
 from .._programs import in_double_precision
 from ..manifolds._base import Point
+from ..problems._frechet import Weighted
 from ..problems._problem import Batch, Problem
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
@@ -35,6 +36,13 @@ def places_of(groups: object, places: int | None) -> int:
     if groups is None:
         raise invalid("records_per_person", places, "it goes with `groups`; leave it out")
     return integer("records_per_person", places)
+
+
+class Whose(NamedTuple):
+    """Whose the records are: one label of a person for each, and how many of one person enter."""
+
+    groups: object
+    places: int
 
 
 class Grouped(NamedTuple):
@@ -146,21 +154,10 @@ def of_people(problem: Problem) -> Problem:
     return dataclasses.replace(problem, loss=MeanLoss(problem.loss), gradient=None)
 
 
-@dataclasses.dataclass(frozen=True)
-class WeightedLoss:
-    """The loss of a record, times its weight."""
-
-    loss: Callable[[Point, Any], Any]
-
-    def __call__(self, w: Point, pair: tuple[Any, Array]) -> Array:
-        record, weight = pair
-        return weight * self.loss(w, record)
-
-
 def weighted_loss(problem: Problem, w: Point, records: Batch, weights: np.ndarray) -> float:
     """The sum of the records' losses, each times its weight. Reads them without noise."""
-    whole = dataclasses.replace(problem, loss=WeightedLoss(problem.loss), gradient=None)
-    return len(weights) * whole.objective(w, (records, weights))
+    whole = dataclasses.replace(problem, loss=Weighted(problem.loss), gradient=None)
+    return len(weights) * whole.objective(w, (weights, records))
 
 
 def refuse_public_parts(problem: Problem) -> None:

@@ -19,10 +19,11 @@ from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..problems._problem import Problem
+from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._adaptive_clip import ADAPTIVE
-from ._driver import Run
-from ._private_step import NoisyGradient
+from ._private_step import Batches, NoisyGradient
 from ._records import PrivateRecords
+from ._run import Run
 
 MOST_STEPS = 1_000_000
 OUTPUTS = ("last", "uniform", "geodesic-average")
@@ -259,6 +260,17 @@ def check_budget(budget: object) -> Budget:
     return budget
 
 
+def check_known(optimizer: AbstractOptimizer, problem: Problem) -> None:
+    """Raise where neither step size nor clip norm is given or has a default."""
+    given = (optimizer.learning_rate, optimizer.clip_norm, problem.smoothness, problem.lipschitz)
+    if all(value is None for value in given):
+        raise InvalidArgument(
+            "arguments `learning_rate` and `clip_norm` are missing: the problem states neither"
+            " smoothness nor a Lipschitz constant, so there are no defaults; give a step size, and"
+            " a public bound on the norm of one record's gradient or clip_norm='adaptive'"
+        )
+
+
 def rate_array(
     rate: Rate, steps: int, smoothness: float | None, extra: float = 1.0, hold: float = math.inf
 ) -> NDArray[np.float64]:
@@ -340,3 +352,61 @@ def resolve_clip(problem: Problem, clip_norm: float | str | None) -> float:
             "on the norm of one record's gradient, or (DPRGD, DPRSGD) clip_norm='adaptive'",
         )
     return problem.lipschitz
+
+
+def averages_at_the_end(optimizer: Any) -> bool:
+    """Whether the default rates fall in the second half: where nothing else averages the noise."""
+    plain = optimizer.output == "last" and optimizer.momentum == 0.0
+    return plain and optimizer.learning_rate is None
+
+
+def step_count(optimizer: Any, problem: Problem, batches: Batches, budget: Budget | None) -> int:
+    """The steps of DP-RGD or DP-RSGD, by default from public numbers; whole epochs."""
+    t = batches.epoch or 1
+    if optimizer.steps is not None:
+        whole, left = divmod(optimizer.steps, t)
+        if left:
+            fewer = f"{whole * t} or " if whole else ""
+            raise invalid(
+                "steps",
+                optimizer.steps,
+                f"with sampling='allocation' every record is in one of t = {t} steps (n /"
+                f" batch_size, rounded up), and a run is whole epochs; give {fewer}"
+                f"{(whole + 1) * t}, or another batch_size",
+            )
+        return optimizer.steps
+    n, b = batches.population, batches.size
+    averaged = budget is not None and averages_at_the_end(optimizer)
+    passes = default_steps(problem, n, budget, optimizer.momentum is None, averaged)
+    # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
+    # batch, is what disturbs a step. The smaller it is below that, the more steps.
+    more = 1.0 if b == n else max(1.0, default_batch(n) / b)
+    steps = passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
+    return -(-steps // t) * t
+
+
+def resolve_momentum(problem: Problem, momentum: float | None) -> float:
+    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition
+    number when None.
+    """
+    if momentum is not None:
+        return momentum
+    root = math.sqrt(problem.condition)
+    return ((root - 1.0) / (root + 1.0)) ** 2
+
+
+def domain_radius(problem: Problem) -> float:
+    """How far from the gradient at the centre of the ball that of a record in it can be.
+
+    record_lipschitz times sup |log_w x - log_w c|: 2 r for d^2 on Hadamard spaces at every w, times
+    theta / sin theta for w inside the ball where the curvature is positive. Gradients are clipped
+    there, so that privacy does not rest on `record_lipschitz`.
+    """
+    if problem.ball is None or problem.record_lipschitz is None:
+        raise InvalidArgument(
+            "argument `sensitivity` = 'domain' needs a problem whose records are clamped to a"
+            " public ball, such as problems.frechet_mean(manifold, ball=Ball(center, radius)); use"
+            " sensitivity='clip' for this one"
+        )
+    diameter = mean_gradient_sensitivity(problem.manifold, problem.ball, 1)
+    return problem.record_lipschitz * diameter / 2.0

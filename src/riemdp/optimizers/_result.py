@@ -1,8 +1,8 @@
-"""What a run returns."""
+"""What a run returns, and what it shows while it goes on; none of this decides a result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,10 +12,12 @@ import numpy as np
 
 from .. import _html
 from ..domains import _names
-from ..manifolds._base import held
+from ..manifolds._base import Point, held
 from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, in_words
 from ..privacy._permit import Receipt
+from ..problems._problem import Problem
+from ._records import PrivateRecords
 
 _SEEDED = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
@@ -140,3 +142,53 @@ class OptimizationResult:
         """The same as a table, for notebooks. The history is never in it."""
         lines = str(self)
         return _html.of_lines(lines, warning=_SEEDED if self.reproducible else "")
+
+
+class Recorder:
+    """History and progress bar of one run. The history is not private.
+
+    Args:
+        problem: Whose objective is recorded.
+        records: The private records.
+        every: Record each so many steps; 0 records nothing.
+        progress: Show a bar on the terminal.
+    """
+
+    def __init__(self, problem: Problem, records: PrivateRecords, every: int, progress: bool):
+        self.problem, self.records, self.every = problem, records, every
+        self.rows: list[HistoryRow] = []
+        self.bar: Any = None
+        self.progress = bool(progress)
+
+    def begin(self, name: str, total: int) -> None:
+        """Open the bar."""
+        if self.progress:
+            from rich.progress import Progress
+
+            self.bar = Progress(transient=True)
+            self.bar.start()
+            self.task = self.bar.add_task(name, total=total)
+
+    def limit(self, taken: int, row: int, end: int) -> int:
+        """The row to stop before, so that no step to be recorded is run past."""
+        if not self.every:
+            return end
+        return min(end, row + self.every - taken % self.every)
+
+    def after(self, taken: int, calls: int, point: Callable[[], Point]) -> None:
+        """Some steps were taken: `taken` in all, with `calls` gradients."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=taken)
+        if self.every and taken % self.every == 0:
+            w = point()
+            self.rows.append(HistoryRow(taken, calls, self.records.objective(self.problem, w), w))
+
+    def end(self) -> None:
+        """Close the bar."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+    def history(self) -> History:
+        """What was recorded."""
+        return History(self.rows)

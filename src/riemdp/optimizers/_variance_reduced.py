@@ -30,10 +30,10 @@ from .._programs import traced
 from ..manifolds._base import AbstractManifold, Point
 from ..privacy import Guarantee, none
 from ..problems._problem import Batch
-from ._driver import Schedule
 from ._kernels import AbstractKernel, Frame, Generic, Parts, lengths
 from ._private_step import Batches, NoisyGradient
 from ._records import PrivateRecords
+from ._run import Schedule
 from ._steps import AbstractStep, Anchor, Row
 
 LARGE = 1e150  # "no bound" in a run without noise, where products with 0 must stay 0

@@ -20,7 +20,6 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, calibrate, gaussian_noise_multiplier
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..problems._problem import Problem
-from ._driver import FullQuery, Run
 from ._kernels import AbstractKernel, Generic, choose_kernel, gradient_function
 from ._plan import (
     AbstractOptimizer,
@@ -33,6 +32,7 @@ from ._plan import (
 )
 from ._private_step import Batches, GradientStep, NoisyGradient
 from ._records import PrivateRecords
+from ._run import FullQuery, Run
 from ._steps import Work
 from ._variance_reduced import (
     LARGE,

@@ -5,6 +5,7 @@ weights on hyperbolic space.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,25 +43,14 @@ class SquaredDistanceGradient(Formula):
 
 
 @dataclass(frozen=True)
-class WeightedSquaredDistance(Formula):
-    """alpha d(w, y)^2 for a record (alpha, y)."""
+class Weighted(Formula):
+    """A loss or a gradient of a record y, times its weight, for a pair (weight, y)."""
 
-    manifold: AbstractManifold
+    of: Callable[[Point, Record], Any]
 
-    def __call__(self, w: Point, z: Record) -> Any:
-        weight, label = z
-        return weight * self.manifold._squared_dist(w, label)
-
-
-@dataclass(frozen=True)
-class WeightedSquaredDistanceGradient(Formula):
-    """-2 alpha log_w(y) for a record (alpha, y)."""
-
-    manifold: AbstractManifold
-
-    def __call__(self, w: Point, z: Record) -> Any:
-        weight, label = z
-        return jax.tree.map(lambda v: -2.0 * weight * v, self.manifold._log(w, label))
+    def __call__(self, w: Point, z: tuple[Any, Record]) -> Any:
+        weight, y = z
+        return jax.tree.map(lambda v: weight * v, self.of(w, y))
 
 
 @dataclass(frozen=True)
@@ -227,8 +217,8 @@ def hyperbolic_prediction(
     reach = None if diameter is None else real("diameter", diameter, above=0.0)
     return Problem(
         manifold,
-        WeightedSquaredDistance(manifold),
-        gradient=WeightedSquaredDistanceGradient(manifold),
+        Weighted(SquaredDistance(manifold)),
+        gradient=Weighted(SquaredDistanceGradient(manifold)),
         smoothness=_hessian_bound(-1.0, reach),
         lipschitz=None if reach is None else 2.0 * reach,
         record_shape=((), manifold.shape),
