@@ -21,6 +21,7 @@ charged at every step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,8 +40,7 @@ from ._steps import AbstractStep, Anchor, Row
 LARGE = 1e150  # "no bound" in a run without noise, where products with 0 must stay 0
 
 
-@dataclass(frozen=True)
-class NoiseSplit:
+class NoiseSplit(NamedTuple):
     """Noise multipliers of the two queries."""
 
     z1: float  # full gradient
@@ -84,6 +84,16 @@ class SvrgSettings:
         """The order of its steps."""
         return Schedule(self.inner, self.epochs, self.restarts)
 
+    @property
+    def full_sensitivity(self) -> float:
+        """Of the full gradient."""
+        return 2 * self.full_clip / self.n
+
+    @property
+    def inner_sensitivity(self) -> float:
+        """Of an inner step's mean of differences; anchored in units of c_t."""
+        return (2.0 if self.anchored else 4 * self.clip) / self.b
+
     # ------------------------------------------------------------------ queries and charges
     @property
     def queries_between_anchors(self) -> bool:
@@ -112,13 +122,13 @@ class SvrgSettings:
         """What an inner step reads."""
         return Batches(self.n, self.b, "full" if self.b == self.n else "without-replacement")
 
-    def guarantee(self, z1: float, z2: float) -> Guarantee:
+    def guarantee(self, split: NoiseSplit) -> Guarantee:
         """The guarantee of a whole run, replace-one."""
-        if z1 <= 0 or z2 <= 0:
+        if min(split) <= 0:
             return none()
         fulls, inners = self.total_queries
-        whole = Batches(self.n, self.n, "full").guarantee(z1, fulls)
-        return whole.compose(self.batches.guarantee(z2, inners))
+        whole = Batches(self.n, self.n, "full").guarantee(split.z1, fulls)
+        return whole.compose(self.batches.guarantee(split.z2, inners))
 
     def gradients(
         self, split: NoiseSplit, private: bool, lattice: bool

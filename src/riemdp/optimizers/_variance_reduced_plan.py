@@ -147,7 +147,9 @@ class DPRSVRG(AbstractOptimizer):
         if budget is not None:
             # Each call splits this sigma alike, so the sum is that of the whole run.
             guess = self.plan(problem, n, budget, None).sigma
-            noise_std = calibrate(lambda x: _of_sigma(settings, x), budget, guess=guess)
+            noise_std = calibrate(
+                lambda x: settings.guarantee(_from_sigma(settings, x)), budget, guess=guess
+            )
         plan = self.plan(problem, n, None, noise_std)
         cut = rates.reshape(parts, -1)
         settings_of_parts = tuple(
@@ -201,7 +203,7 @@ class SvrgPlan(AbstractPlan):
     @property
     def sensitivity(self) -> float:
         """Replace-one sensitivity of a full gradient, 2 C0 / n: the scale of `sigma`."""
-        return 2 * self.settings.full_clip / self.settings.n
+        return self.settings.full_sensitivity
 
     @property
     def noise_to_signal(self) -> float:
@@ -222,7 +224,7 @@ class SvrgPlan(AbstractPlan):
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the whole run."""
-        return self.settings.guarantee(self.split.z1, self.split.z2)
+        return self.settings.guarantee(self.split)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -356,7 +358,7 @@ def choose_split(
         return _from_sigma(settings, noise_std)
     if budget is None:
         return NoiseSplit(0.0, 0.0)
-    return NoiseSplit(*_calibrated_split(settings, budget.epsilon, budget.delta))
+    return _calibrated_split(settings, budget.epsilon, budget.delta)
 
 
 def _from_sigma(settings: SvrgSettings, sigma: float) -> NoiseSplit:
@@ -375,24 +377,18 @@ def _from_sigma(settings: SvrgSettings, sigma: float) -> NoiseSplit:
     return NoiseSplit(z1, inner.noise_multiplier)
 
 
-def _of_sigma(settings: SvrgSettings, sigma: float) -> Guarantee:
-    split = _from_sigma(settings, sigma)
-    return settings.guarantee(split.z1, split.z2)
-
-
 @functools.lru_cache(maxsize=1024)
-def _calibrated_split(settings: SvrgSettings, epsilon: float, delta: float) -> tuple[float, float]:
-    """(z1, z2) whose composition is within the budget. Their ratio comes from a normal
+def _calibrated_split(settings: SvrgSettings, epsilon: float, delta: float) -> NoiseSplit:
+    """Multipliers whose composition is within the budget. Their ratio comes from a normal
     approximation of the cost (it decides how good the run is, not how private); their common scale
     is then found with the accountant itself.
     """
     budget = Budget(epsilon, delta)
-    mu = 1.0 / gaussian_noise_multiplier(budget)
-    z1, z2 = _anchored_guess(settings, mu) if settings.anchored else _published_guess(settings, mu)
+    z1, z2 = _guess(settings, 1.0 / gaussian_noise_multiplier(budget))
     low, high = 0.0, math.inf  # scales known to be too small, and to suffice
     scale = 1.0
     for _ in range(60):
-        spent = settings.guarantee(scale * z1, scale * z2)
+        spent = settings.guarantee(NoiseSplit(scale * z1, scale * z2))
         if spent.within(budget):
             high = scale
             got = spent.epsilon(delta)
@@ -412,7 +408,7 @@ def _calibrated_split(settings: SvrgSettings, epsilon: float, delta: float) -> t
             f"no noise was found that keeps this DPRSVRG run within {budget}; use fewer epochs or"
             " inner steps"
         )
-    return high * z1, high * z2
+    return NoiseSplit(high * z1, high * z2)
 
 
 def _subsampled_cost(settings: SvrgSettings, z2: float, count: int) -> float:
@@ -438,32 +434,38 @@ def _inner_multiplier(settings: SvrgSettings, cost: float) -> float:
     return high
 
 
-def _anchored_guess(settings: SvrgSettings, mu: float) -> tuple[float, float]:
+def _guess(settings: SvrgSettings, mu: float) -> NoiseSplit:
+    """The split of a cost of mu^2 with the least predicted noise in an epoch."""
     fulls, inners = settings.total_queries
     if inners == 0:
-        return math.sqrt(fulls) / mu, 1.0
-    # Predicted c_t while the iterate moves away from the anchor with a quarter of the largest full
-    # gradient.
-    beta = settings.half_width
+        return NoiseSplit(math.sqrt(fulls) / mu, 1.0)
+    # As published both noises are in every step. Anchored, the anchor's noise is the same at all m
+    # inner steps, so it adds up coherently; the inner noises do not.
+    coherent, typical = 1.0, 1.0
+    if settings.anchored:
+        coherent, typical = settings.inner, _typical_square(settings)
+
+    def split(share: float) -> NoiseSplit:
+        z2 = _inner_multiplier(settings, (1 - share) * mu**2)
+        return NoiseSplit(math.sqrt(fulls / (share * mu**2)), z2)
+
+    def noise(split: NoiseSplit) -> float:
+        full = (split.z1 * settings.full_sensitivity) ** 2
+        return coherent * full + typical * (split.z2 * settings.inner_sensitivity) ** 2
+
+    return min((split(float(share)) for share in np.linspace(0.02, 0.98, 49)), key=noise)
+
+
+def _typical_square(settings: SvrgSettings) -> float:
+    """The mean square of c_t while the iterate moves away from the anchor with a quarter of the
+    largest full gradient.
+    """
+    beta, most = settings.half_width, 2 * settings.clip
     reach = settings.rate * settings.full_clip / 4
     bounds = [
-        2 * settings.clip if beta is None else min(2 * settings.clip, beta * reach * t)
-        for t in range(1, settings.inner)
+        most if beta is None else min(most, beta * reach * t) for t in range(1, settings.inner)
     ]
-    typical = float(np.mean(np.square(bounds)))
-
-    def noise(share: float) -> float:
-        z1 = math.sqrt(fulls / (share * mu**2))
-        z2 = _inner_multiplier(settings, (1 - share) * mu**2)
-        # The anchor's noise is the same at all m inner steps, so it adds up coherently; the inner
-        # noises do not.
-        return (
-            settings.inner * (z1 * 2 * settings.full_clip / settings.n) ** 2
-            + (2 * z2 / settings.b) ** 2 * typical
-        )
-
-    share = float(min(np.linspace(0.02, 0.98, 49), key=noise))
-    return math.sqrt(fulls / (share * mu**2)), _inner_multiplier(settings, (1 - share) * mu**2)
+    return float(np.mean(np.square(bounds)))
 
 
 def _published_share(settings: SvrgSettings, sigma: float) -> float:
@@ -471,21 +473,8 @@ def _published_share(settings: SvrgSettings, sigma: float) -> float:
     fulls, inners = settings.total_queries
 
     def cost(share: float) -> float:
-        z1 = math.sqrt(share) * sigma * settings.n / (2 * settings.full_clip)
-        z2 = math.sqrt(1 - share) * sigma * settings.b / (4 * settings.clip)
+        z1 = math.sqrt(share) * sigma / settings.full_sensitivity
+        z2 = math.sqrt(1 - share) * sigma / settings.inner_sensitivity
         return fulls / z1**2 + _subsampled_cost(settings, z2, inners)
 
     return float(min(np.linspace(0.01, 0.99, 99), key=cost))
-
-
-def _published_guess(settings: SvrgSettings, mu: float) -> tuple[float, float]:
-    best = (math.inf, 1.0, 1.0)
-    fulls, _ = settings.total_queries
-    for share in np.linspace(0.02, 0.98, 49):  # share of the cost; the sigma that each share needs
-        z1 = math.sqrt(fulls / (share * mu**2))
-        z2 = _inner_multiplier(settings, (1 - share) * mu**2)
-        sigma = math.hypot(
-            z1 * 2 * settings.full_clip / settings.n, z2 * 4 * settings.clip / settings.b
-        )
-        best = min(best, (float(sigma), float(z1), float(z2)))
-    return best[1], best[2]
