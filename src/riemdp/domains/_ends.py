@@ -4,15 +4,14 @@ already noisy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _linalg
-from .._trees import all_finite, map_leaves
+from .._trees import all_finite
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point
 from ..manifolds._spectral import sym
 
 if TYPE_CHECKING:
@@ -25,50 +24,27 @@ _HALVINGS = 80  # of a noisy tangent vector whose end float64 cannot hold
 
 def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None) -> Point:
     """Exp_base of the tangent vector with the released orthonormal coordinates y, always a valid
-    point. `at` is what is `prepared` of a base that stays.
+    point: where float64 cannot hold it, the end of the first of y / 2, y / 4, .. that it holds.
+    `at` is what is `prepared` of a base that stays.
     """
-
-    def end(shorter: Any) -> tuple[Point, Bool[Array, ""]]:
-        return end_everywhere(manifold, base, shorter, at)
-
-    return shortened(end, y, *end(y), base)
-
-
-def shortened(
-    end: Callable[[Any], tuple[Point, Bool[Array, ""]]],
-    v: Any,
-    x: Point,
-    valid: Bool[Array, ""],
-    base: Point,
-) -> Point:
-    """x = end(v) or, where it is not valid, the end of the first of v / 2, v / 4, .. that is."""
     for _ in range(_HALVINGS):
+        x, valid = end_everywhere(manifold, base, y, at)
         if np.asarray(valid):
             return x
-        v = map_leaves(lambda leaf: leaf / 2, v)
-        x, valid = end(v)
+        y = y / 2
     return base
 
 
-def exp_everywhere(
-    manifold: AbstractManifold, base: Point, v: Tangent
-) -> tuple[Point, Bool[Array, ""]]:
-    """Exp_base(v), and whether it is a valid point."""
-    x = (
-        _bures_wasserstein_exp(base, v)
-        if isinstance(manifold, SPDBuresWasserstein)
-        else manifold._exp(base, v)
-    )
-    return x, _is_valid(manifold, x)
-
-
 def end_everywhere(
-    manifold: AbstractManifold, base: Point, y: Array, at: Any = None
+    manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None
 ) -> tuple[Point, Bool[Array, ""]]:
-    """The same for the coordinates of a tangent vector."""
+    """The same, and whether it is a valid point."""
     if isinstance(manifold, SPDBuresWasserstein):
-        return exp_everywhere(manifold, base, manifold._from_coordinates(base, y))
-    x = manifold._exp_coordinates(base, y) if at is None else manifold._exp_coordinates_from(at, y)
+        x = _bures_wasserstein_exp(base, manifold._from_coordinates(base, y))
+    elif at is None:
+        x = manifold._exp_coordinates(base, y)
+    else:
+        x = manifold._exp_coordinates_from(at, y)
     return x, _is_valid(manifold, x)
 
 

@@ -24,8 +24,9 @@ from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..releases._mean import prepared_mean
 from ..statistics._membership import Membership
-from ._matrices import composable, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed, check_size
+from ._matrices import refuse_damaged, space_of
+from ._means import check_size, composable
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -182,9 +183,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
         counts = {name: r.details.get("outside") for name, r in releases.items()}
         self.outside_ = {name: count for name, count in counts.items() if count is not None}
-        self.guarantee_ = whole
-        self.reproducible_ = source.reproducible
-        self._record_spending(whole, budget)
+        self._keep_cost(whole, budget, reproducible=source.reproducible)
         warn_of(whole, budget.delta, min(divided.sizes))
         return self
 

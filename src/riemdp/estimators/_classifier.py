@@ -175,14 +175,9 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.rule_ = plan.mechanism
         query = f"linear classifier of {len(classes)} classes in a tangent space"
         known = {"manifold": manifold, "budget": self.budget, "query": query}
-        self.release_ = release._knowing(known | admitted.facts)
-        self.ball_ = release.details["ball"]
+        self._keep(release._knowing(known | admitted.facts), self.budget)
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
-        self.guarantee_ = release.guarantee
-        self.outside_ = release.facts.outside
-        self.reproducible_ = source.reproducible
-        self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, n)
         warn_of_counts(release.facts.valid, self.outside_)
         return self

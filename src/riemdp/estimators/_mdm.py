@@ -216,8 +216,7 @@ class PrivateMDM(
         self.covmeans_ = np.stack([np.asarray(m) for m in means])
         counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
-        self.reproducible_ = source.reproducible
-        self._record_spending(self.guarantee_, self.budget)
+        self._keep_cost(self.guarantee_, self.budget, reproducible=source.reproducible)
         warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n))
         warn_of_counts(*(r.facts.valid for r in releases), *counts)
         return self

@@ -143,15 +143,9 @@ class PrivateFrechetMean(
             count_outside=self.count_outside,
             groups=groups,
         )
-        self.release_ = release
+        self._keep(release, self.budget)
         self.mean_ = release.value
-        self.ball_ = release.details["ball"]
-        self.guarantee_ = release.guarantee
-        self.outside_ = release.details.get("outside")
-        self._record_spending(release.guarantee, self.budget)
-        self.reproducible_ = release.reproducible
-        n = release.details.get("n")
-        self.n_samples_ = None if n is None else int(n)
+        self.n_samples_ = release.facts.n
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:

@@ -188,10 +188,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             self.release_ = self.release_._named((rows_named, *names))
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
-        self.guarantee_ = release.guarantee
-        self.reproducible_ = bool(release.reproducible)
         self.n_samples_ = n
-        self._record_spending(release.guarantee, self.budget)
+        self._keep_cost(release.guarantee, self.budget, reproducible=release.reproducible)
         warn_of(release.guarantee, self.budget.delta, n)
         warn_of_counts(release.details.get("valid"))
         return self

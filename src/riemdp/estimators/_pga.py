@@ -26,19 +26,18 @@ from ..mechanisms._parts import InTurn
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
-from ..randomness import noise_source
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
 from ..releases._tangent_covariance import prepared_covariance
 from ..statistics._people import People
-from ._matrices import ball_or_search, composable
+from ._matrices import ball_or_search
+from ._means import check_size, composable
 from ._shared import (
     ON_INVALID,
     REMEDY,
     ManifoldRecords,
     check_seed,
-    check_size,
     refuse_weights,
     required,
 )
@@ -181,16 +180,13 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         refuse_weights(sample_weight)
         asked = self._asked(X, groups)
-        source = noise_source(check_seed(self.random_state))
         both = self._parts(asked)
-        mean, moment = both.release(source)
-        self._keep(asked, mean, moment, names_of(X))
+        mean, moment = both.release(check_seed(self.random_state))
+        self._keep_components(asked, mean, moment, names_of(X))
         self.release_ = self._together(asked, both.guarantee)
-        self.guarantee_ = self.release_.guarantee
-        self.reproducible_ = source.reproducible
-        self.n_samples_ = asked.n
-        self._record_spending(self.guarantee_, asked.budget)
-        warn_of(self.guarantee_, asked.budget.delta, asked.n)
+        self.n_samples_, whole = asked.n, self.release_.guarantee
+        self._keep_cost(whole, asked.budget, reproducible=mean.reproducible)
+        warn_of(whole, asked.budget.delta, asked.n)
         return self
 
     def _asked(self, X: RecordsLike, groups: object) -> _Asked:
@@ -240,7 +236,9 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         return InTurn(whole.quoted_at(budget.delta), NAME, mean, moment)
 
-    def _keep(self, asked: _Asked, mean: Release, moment: Release, names: Names | None) -> None:
+    def _keep_components(
+        self, asked: _Asked, mean: Release, moment: Release, names: Names | None
+    ) -> None:
         """The components, and what is public of them: functions of what was released."""
         values, vectors = np.linalg.eigh(np.asarray(moment.value))
         count = asked.count

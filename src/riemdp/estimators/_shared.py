@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpWarning, invalid
-from ..domains import AdaptiveBall, Ball
-from ..manifolds import AbstractManifold
-from ..mechanisms import AdaptiveMean
+from ..domains import Ball
+from ..mechanisms import Release
 from ..privacy import (
     Budget,
     Guarantee,
@@ -19,8 +18,6 @@ from ..privacy import (
     _elsewhere,
 )
 from ..privacy._ledger import refuse_sent
-from ..privacy._noise import Noise
-from ..statistics import FrechetMean
 from ._splitters import warn_of_groups
 
 ON_INVALID = ("raise", "center")
@@ -59,9 +56,10 @@ class Spending:
         _elsewhere.passed_on(self, [made])
         return made
 
-    def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:
+    def _keep_cost(self, guarantee: Guarantee, budget: Budget, *, reproducible: bool) -> None:
         """Remember what a fit cost; the first fit that no ledger was charged for warns."""
         global _unrecorded
+        self.guarantee_, self.reproducible_ = guarantee, bool(reproducible)
         self._spent = [*self.__dict__.get("_spent", []), guarantee]
         if Ledger.current() is not None:
             return
@@ -88,6 +86,12 @@ class Spending:
 
 class ManifoldRecords(Spending):
     """Records are points of a manifold (matrices, say), not rows of a table."""
+
+    def _keep(self, release: Release, budget: Budget) -> None:
+        """Take over what a fit released, with the ball and the count that stand in it."""
+        self.release_, self.ball_ = release, release.facts.ball
+        self.outside_ = release.facts.outside
+        self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,16 +129,6 @@ def refuse_weights(sample_weight: object) -> None:
             " sensitivity; leave it out, every record counts the same (public weights:"
             " riemdp.private_frechet_mean(..., weights=...))"
         )
-
-
-def check_size(
-    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget | Noise
-) -> None:
-    """Raise, from public numbers, where n records are not enough for a private mean."""
-    if isinstance(ball, AdaptiveBall):
-        AdaptiveMean(manifold, ball, n=n, budget=budget).plan.check()
-    else:
-        _ = FrechetMean(ball.on(manifold), n).sensitivity
 
 
 def check_seed(random_state: object) -> int | None:

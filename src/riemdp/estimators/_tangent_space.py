@@ -14,7 +14,8 @@ from ..domains import AdaptiveBall, Ball
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ._matrices import composable, refuse_damaged, space_of
+from ._matrices import refuse_damaged, space_of
+from ._means import composable
 from ._shared import ManifoldRecords, check_seed
 
 
@@ -121,13 +122,8 @@ class PrivateTangentSpace(
             **composable(ball, self.budget, self.count_outside),
         )
         self.manifold_ = manifold
-        self.release_ = release
         self.reference_ = np.asarray(release.value)
-        self.ball_ = release.details["ball"]
-        self.outside_ = release.details.get("outside")
-        self.guarantee_ = release.guarantee
-        self.reproducible_ = release.reproducible
-        self._record_spending(release.guarantee, self.budget)
+        self._keep(release, self.budget)
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:

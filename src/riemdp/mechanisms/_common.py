@@ -1,6 +1,5 @@
 """What mechanisms of one value share: `PointMechanism` and `PureMechanism`, checks of public
-arguments and of a private value's form, calibration, and the exponential map of noisy tangent
-vectors.
+arguments and of a private value's form, and calibration.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from .._isolation import isolated
 from .._trees import all_finite, map_leaves
 from ..domains import Ball, Domain
 from ..domains._clamp import LOOSE, clamp
-from ..domains._ends import exp_everywhere, shortened
 from ..inference._error_law import ErrorLaw
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
@@ -30,8 +28,6 @@ from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Drawn
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool
-
     from .._namespace import Array
 
 Floats = NDArray[np.float64]
@@ -187,45 +183,6 @@ def prepared(manifold: AbstractManifold, base: Point) -> Any:
 def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
     """The tangent vector with these coordinates, where `at` is `prepared`."""
     return manifold._from_coordinates_from(at, y)
-
-
-# -------------------------------------------------------------------- noisy tangent vectors
-def wrap(
-    manifold: AbstractManifold, base: Point, v: Tangent, z: Array | np.ndarray, length: float
-) -> tuple[Point, Floats]:
-    """Exp_base of a noisy tangent vector, always a valid point, and the orthonormal coordinates of
-    that vector.
-
-    The noise has the direction of the Gaussian tangent vector of the normals z, and the given
-    length. What follows looks at the noisy vector alone: it is halved until float64 can hold its
-    exponential.
-
-    Args:
-        manifold: The space.
-        base: The public point.
-        v: The private tangent vector at `base`.
-        z: Standard normals, (noise_size,).
-        length: Length of the noise.
-    """
-    noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, length)
-    end = functools.partial(_exp_and_check, manifold, base)
-    return shortened(end, noisy, x, valid, base), np.asarray(y)
-
-
-def _noisy_exp(
-    manifold: AbstractManifold, base: Point, v: Tangent, z: Array, length: float | Array
-) -> tuple[Tangent, tuple[Point, Bool[Array, ""]], Array]:
-    direction = manifold._tangent_from_normals(base, z)
-    factor = length / manifold._norm(base, direction)
-    noisy = map_leaves(lambda a, b: a + factor * b, v, direction)
-    y = manifold._to_coordinates(base, noisy)
-    return noisy, exp_everywhere(manifold, base, noisy), y
-
-
-def _exp_and_check(
-    manifold: AbstractManifold, base: Point, v: Tangent
-) -> tuple[Point, Bool[Array, ""]]:
-    return exp_everywhere(manifold, base, v)
 
 
 def clamp_point(manifold: AbstractManifold, ball: Ball, point: Point) -> Point:

@@ -105,10 +105,12 @@ def check_drawable(noise: Noise, coordinates: int = 1) -> None:
         )
 
 
-def slack_of(scale: float, dim: int) -> float:
-    """How much longer than sigma N the difference between a noisy vector and its value can be: the
-    value and the noise are both rounded to the grid.
+def slack_of(scale: float, dim: int, *, pure: bool = False) -> float:
+    """How much longer than the noise of `with_noise` the difference between a noisy vector and its
+    value can be: on a grid both are rounded.
     """
+    if pure and not has_laplace_grid(dim):
+        return 0.0
     return grid_of(scale) * math.sqrt(dim) * (1.0 + _ULPS)
 
 
@@ -138,6 +140,21 @@ def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Float
     # 28 significant bits above 2^32: a whole number
     noise = source.laplace_integers(int(math.ldexp(scale, -exponent)), values.size)
     return np.ldexp(_sum(_steps(values, exponent), noise.reshape(values.shape)), exponent)
+
+
+def with_noise(y: Array | Floats, scale: float, source: NoiseSource, *, pure: bool) -> Floats:
+    """Coordinates with noise of this scale, Gaussian or, if `pure`, of density exp(-|v| / scale):
+    on the grid, but for Laplace noise of a vector without a Laplace grid. All noise in a tangent
+    space at a public or released point is drawn here; what follows looks at what it returns.
+    """
+    if not pure:
+        return added(y, scale, source)
+    values = np.asarray(y, dtype=np.float64)
+    if has_laplace_grid(values.size):
+        return added_laplace(values, scale, source)
+    z = source.normals(values.shape)
+    length = scale * float(source.gammas(float(values.size)))
+    return values + length / np.linalg.norm(z) * z
 
 
 def _steps(values: Floats, exponent: int) -> Floats:

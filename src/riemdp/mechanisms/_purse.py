@@ -23,14 +23,13 @@ from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Value
 from ._common import Floats
 from ._lattice import (
-    added,
-    added_laplace,
     check_drawable,
     has_laplace_grid,
     laplace_of_integer,
     noise_of_integer,
     scale_for,
     slack_of,
+    with_noise,
 )
 
 if TYPE_CHECKING:
@@ -96,22 +95,8 @@ class Purse:
         """
         part, dim = self.take(share), vectors[0].size
         scale = scale_for(part, sensitivity, dim)
-        made = [_added(part, one, scale, self.source) for one in vectors]
-        return made, scale, slack_of_noise(part, scale, dim)
-
-
-def _added(part: Noise, y: Floats, scale: float, source: NoiseSource) -> Floats:
-    if not part.is_pure:
-        return added(y, scale, source)
-    if has_laplace_grid(y.size):
-        return added_laplace(y, scale, source)
-    z = source.normals(y.shape)
-    return y + scale * float(source.gammas(float(y.size))) / np.linalg.norm(z) * z
-
-
-def slack_of_noise(noise: Noise, scale: float, dim: int) -> float:
-    """What rounding to a grid adds to the length of noise of this scale."""
-    return 0.0 if noise.is_pure and not has_laplace_grid(dim) else slack_of(scale, dim)
+        made = [with_noise(one, scale, self.source, pure=part.is_pure) for one in vectors]
+        return made, scale, slack_of(scale, dim, pure=part.is_pure)
 
 
 class BudgetedMechanism(AbstractMechanism[Value]):

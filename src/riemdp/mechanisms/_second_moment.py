@@ -42,7 +42,8 @@ from ..statistics._second_moment import (
     row_lengths,
 )
 from ._base import EITHER, Drawn
-from ._purse import BudgetedMechanism, Purse, slack_of_noise
+from ._lattice import slack_of
+from ._purse import BudgetedMechanism, Purse
 from ._search_plan import taken_for_valid
 
 _MOMENT = "the second-moment matrix of the clipped rows"
@@ -139,7 +140,7 @@ class SecondMomentNoise(AbstractSecondMoment):
             np.zeros(size),
             drawn.value,
             lengths_of(self.noise, drawn.scale, size),
-            slack_of_noise(self.noise, drawn.scale, size),
+            slack_of(drawn.scale, size, pure=self.noise.is_pure),
             place=_NOISY_MOMENT,
             subject=_MOMENT,
         )

@@ -29,7 +29,7 @@ from ._common import (
     prepared,
     tangent_coordinates,
 )
-from ._lattice import added, grid_of, on_grid
+from ._lattice import grid_of, on_grid, with_noise
 
 if TYPE_CHECKING:
     from .._namespace import Array
@@ -143,7 +143,7 @@ class TangentGaussian(PointMechanism):
         return prepared(self.manifold, self.at)
 
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Tangent, None]:
-        y = added(value, self.scale, source)
+        y = with_noise(value, self.scale, source, pure=False)
         return from_coordinates(self.manifold, self._prepared, y), None
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:

@@ -7,8 +7,8 @@ To check the privacy of a release, read this file and `AbstractMechanism.release
    constant of log_base on the ball. It was fixed when the mechanism was made, by public numbers.
 3. `scale` is tangent_sensitivity * noise_multiplier, rounded up; `on_grid` adds what rounding v to
    the public grid can move it by, and `rounding` what float64 can.
-4. `added` puts integer noise of that scale on the coordinates of v, and `exp_base` of the sum is
-   released. Nothing after the sum looks at the value.
+4. `with_noise` puts integer noise of that scale on the coordinates of v, and `exp_base` of the sum
+   is released. Nothing after the sum looks at the value.
 """
 
 from __future__ import annotations
@@ -36,14 +36,21 @@ from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
     Floats,
-    admitted,
+    PureMechanism,
     admitted_coordinates,
     gaussian_multiplier,
     needs_log,
     optional_domain,
 )
 from ._for_mean import MeanFacts
-from ._lattice import MOST_ROUNDING, added, grid_of, on_grid, slack_of
+from ._lattice import (
+    MOST_ROUNDING,
+    grid_of,
+    has_laplace_grid,
+    on_grid,
+    slack_of,
+    with_noise,
+)
 from ._shrinking import james_stein, never_worse_shrunk
 from ._tangent_error import AbstractTangentNoise
 
@@ -102,7 +109,7 @@ class AbstractWrapped(AbstractTangentNoise):
     @property
     def _on_grid(self) -> bool:
         """Whether the noise is made of integers."""
-        return True
+        return not isinstance(self, PureMechanism) or has_laplace_grid(self.manifold.dim)
 
     @property
     def _bounded(self) -> float:
@@ -116,11 +123,17 @@ class AbstractWrapped(AbstractTangentNoise):
         value = self.rounding / 2.0 if math.isfinite(self.rounding) else 0.0
         return slack_of(self.scale, self.manifold.dim) + value
 
-    def _admit(self, value: Point) -> Any:
-        if not self._on_grid:
-            point = admitted(self.manifold, "value", value, self._domain)
-            return self.manifold._log(self.base, point)
+    def _admit(self, value: Point) -> Floats:
         return admitted_coordinates(self.manifold, "value", value, self._domain, self._at_base)
+
+    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
+        y = with_noise(value, self.scale, source, pure=isinstance(self, PureMechanism))
+        end = end_of(self.manifold, self.base, self._shrunk(y), self._at_base)
+        return end, self._seen(y)
+
+    def _shrunk(self, y: Floats) -> Floats:
+        """What is released in the place of the noisy coordinates: post-processing."""
+        return y
 
     @property
     def _details(self) -> dict[str, Any]:
@@ -223,10 +236,8 @@ class WrappedGaussian(AbstractWrapped):
         """Standard deviation of the noise in every orthonormal coordinate at the base."""
         return self.scale
 
-    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
-        y = added(value, self.scale, source)
-        kept = james_stein(y, self.scale, math.inf) if self.shrink else y
-        return end_of(self.manifold, self.base, kept, self._at_base), self._seen(y)
+    def _shrunk(self, y: Floats) -> Floats:
+        return james_stein(y, self.scale, math.inf) if self.shrink else y
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._trees import map_leaves
 from ..domains import Ball
-from ..domains._ends import end_of
 from ..inference._error_law import GammaLaw, laplace_law
-from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..privacy._noise import Noise
-from ..randomness import NoiseSource
-from ._common import ADJACENCIES, PureMechanism, rounded_up, wrap
+from ._common import ADJACENCIES, PureMechanism, rounded_up
 from ._for_mean import MeanFacts
-from ._lattice import added_laplace, has_laplace_grid, on_grid
+from ._lattice import on_grid
 from ._wrapped import AbstractWrapped
 
 if TYPE_CHECKING:
@@ -91,19 +88,6 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
             most = self.tangent_sensitivity + self._bounded
             scale = on_grid(1.0 / epsilon, most, self.manifold.dim)
         self._settle(scale=scale)
-
-    @property
-    def _on_grid(self) -> bool:
-        return has_laplace_grid(self.manifold.dim)
-
-    def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation]:
-        if self._on_grid:
-            y = added_laplace(value, self.scale, source)
-            return end_of(self.manifold, self.base, y, self._at_base), self._seen(y)
-        z = source.normals((self.manifold.noise_size,))
-        length = self.scale * float(source.gammas(float(self.manifold.dim)))
-        point, y = wrap(self.manifold, self.base, value, z, length)
-        return point, self._seen(y)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedLaplace:
