@@ -44,7 +44,7 @@ for space, X, radius in (
     (R.Lorentz(3), lifted, 1.0),
     (R.PoincareBall(2), lifted[:, 1:] / (1.0 + lifted[:, :1]), 1.0),
     (R.Grassmann(5, 2), frames, 0.3),
-    (R.Stiefel(3, 3), np.linalg.qr(np.eye(3) + 0.1 * rng.normal(size=(200, 3, 3)))[0], 0.3),
+    (R.SpecialOrthogonal(3), -np.linalg.qr(np.eye(3) + 0.1 * rng.normal(size=(200, 3, 3)))[0], 0.3),
     (R.Product(sphere, R.Euclidean(2)), (unit, flat), 0.5),
 ):
     ball = R.Ball(space.origin, radius)

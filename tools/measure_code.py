@@ -27,6 +27,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "SPDBuresWasserstein",
         "SPDLogEuclidean",
         "Stiefel",
+        "SpecialOrthogonal",
         "Grassmann",
     ),
     "mechanism": (

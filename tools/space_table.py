@@ -32,6 +32,7 @@ SPACES: dict[str, tuple[R.AbstractManifold, str]] = {
     "`PoincareBall`": (R.PoincareBall(3), "the same, in the Poincare ball"),
     "`Grassmann`": (R.Grassmann(5, 2), "subspaces"),
     "`Product`": (R.Product(R.Sphere(3), R.SPDLogEuclidean(2)), "records of several parts"),
+    "`SpecialOrthogonal`": (R.SpecialOrthogonal(3), "rotations"),
     "`Stiefel`": (R.Stiefel(5, 2), "frames"),
 }
 COLUMNS = {

@@ -61,6 +61,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "SPDAffineInvariant",
         "SPDBuresWasserstein",
         "SPDLogEuclidean",
+        "SpecialOrthogonal",
         "Sphere",
         "Stiefel",
         "spd",

@@ -58,6 +58,7 @@ from .manifolds import Product as Product
 from .manifolds import SPDAffineInvariant as SPDAffineInvariant
 from .manifolds import SPDBuresWasserstein as SPDBuresWasserstein
 from .manifolds import SPDLogEuclidean as SPDLogEuclidean
+from .manifolds import SpecialOrthogonal as SpecialOrthogonal
 from .manifolds import Sphere as Sphere
 from .manifolds import Stiefel as Stiefel
 from .manifolds import spd as spd

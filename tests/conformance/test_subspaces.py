@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from riemdp.manifolds import Grassmann, Stiefel
+from riemdp.manifolds import Grassmann, SpecialOrthogonal, Stiefel
 
 pytestmark = pytest.mark.conformance
 
@@ -97,3 +97,15 @@ def test_noise_of_the_peers_is_not_a_gaussian_of_known_variance():
     np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
     ours = STIEFEL.norm(p[0], STIEFEL.tangent_normal(jax.random.key(1), p[0], shape=(4000,)))
     assert np.mean(np.asarray(ours) ** 2) == pytest.approx(STIEFEL.dim, rel=0.05)
+
+
+def test_rotations_agree_with_pymanopt():
+    """Whose tangent vectors are skew: p^T v of ours."""
+    manifolds = pytest.importorskip("pymanopt.manifolds", reason="group `conformance`")
+    space, peer = SpecialOrthogonal(4), manifolds.SpecialOrthogonalGroup(4)
+    p, v, q, _ = _sample(space)
+    for i in range(N):
+        turn = p[i].T @ v[i]
+        np.testing.assert_allclose(q[i], peer.exp(p[i], turn), atol=1e-12)
+        np.testing.assert_allclose(p[i].T @ space.log(p[i], q[i]), turn, atol=1e-12)
+        np.testing.assert_allclose(space.dist(p[i], q[i]), peer.dist(p[i], q[i]), atol=1e-12)

@@ -22,6 +22,7 @@ from riemdp.manifolds import (
     SPDAffineInvariant,
     SPDBuresWasserstein,
     SPDLogEuclidean,
+    SpecialOrthogonal,
     Sphere,
     Stiefel,
 )
@@ -66,6 +67,7 @@ CASES: list[Case] = [
         parallel=False,
         not_offered=frozenset({"log", "dist", "squared_dist", "log_volume_density"}),
     ),
+    Case("rotations", SpecialOrthogonal(3), radius=1.5),
     Case("product", Product(Sphere(3), Euclidean(2))),
     Case("spd affine-invariant", SPDAffineInvariant(3)),
     Case("spd log-Euclidean", SPDLogEuclidean(3)),

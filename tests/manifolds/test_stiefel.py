@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+import riemdp
 from riemdp import InvalidArgument
-from riemdp.manifolds import Grassmann, Sphere, Stiefel, _orthonormal, check
+from riemdp.manifolds import Grassmann, SpecialOrthogonal, Sphere, Stiefel, _orthonormal, check
 
 M = Stiefel(6, 2)
 GROUP = Stiefel(4, 4)
@@ -362,3 +363,27 @@ def test_bad_arrays():
 def test_every_property_holds_at_the_edges(m):
     report = check(m)
     assert report.ok, str(report)
+
+
+def test_a_reflection_is_no_rotation_and_the_nearest_one_is_found() -> None:
+    space, rng = SpecialOrthogonal(3), np.random.default_rng(0)
+    assert space.belongs(np.eye(3))
+    assert not space.belongs(-np.eye(3))
+    assert Stiefel(3, 3).belongs(-np.eye(3))
+    x = rng.normal(size=(40, 3, 3))
+    found = np.asarray(space.project(x))
+    assert np.all(space.belongs(found))
+    for given, nearest in zip(x, found, strict=True):
+        u, _, vt = np.linalg.svd(given)
+        sign = np.diag([1.0, 1.0, np.linalg.det(u @ vt)])
+        np.testing.assert_allclose(nearest, u @ sign @ vt, atol=1e-10)
+    bad = riemdp.check_records(space, [np.eye(3), -np.eye(3), np.ones((3, 3))])
+    assert [record.index for record in bad] == [1, 2]
+    assert "determinant -1" in bad[0].reason
+    ball = riemdp.Ball(np.eye(3), 0.5)
+    moved, outside = (np.asarray(x) for x in ball.on(space).frame.moving(np.stack([-np.eye(3)])))
+    assert outside.tolist() == [True]
+    np.testing.assert_array_equal(moved[0], np.eye(3))
+    assert repr(space) == "SpecialOrthogonal(m=3)"
+    assert space == SpecialOrthogonal(3)
+    assert space != Stiefel(3, 3)

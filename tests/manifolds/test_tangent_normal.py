@@ -93,7 +93,7 @@ def tangent_space(space: str, p: np.ndarray) -> list[np.ndarray]:
             return [e - (p @ e) * p for e in units]
         case "Lorentz":
             return [e + _minkowski(p, e) * p for e in units]
-        case "Stiefel":
+        case "Stiefel" | "SpecialOrthogonal":
             return [e - 0.5 * p @ (p.T @ e + e.T @ p) for e in units]
         case "Grassmann":
             return [e - p @ (p.T @ e) for e in units]

@@ -10,6 +10,7 @@ from ._hermitian import from_real_embedding, real_embedding
 from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
+from ._rotations import SpecialOrthogonal
 from ._spd_affine import SPDAffineInvariant
 from ._spd_bures import SPDBuresWasserstein
 from ._spd_by_name import spd
@@ -28,6 +29,7 @@ __all__ = [
     "SPDAffineInvariant",
     "SPDBuresWasserstein",
     "SPDLogEuclidean",
+    "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
     "check",

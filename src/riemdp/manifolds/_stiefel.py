@@ -50,7 +50,8 @@ class Stiefel(AbstractManifold):
     the spans are below pi/2; it is not parallel transport.
 
     **The orthogonal group** Stiefel(m, m) has two components. `random_point` is uniform on that of
-    the identity; between components `dist` is infinite and `log` NaN.
+    the identity, which is `SpecialOrthogonal(m)`; between components `dist` is infinite and `log`
+    NaN.
 
     Args:
         m: Number of rows, at least 2.
