@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from riemdp.federated import published_guarantee
 from riemdp.privacy import Budget, gaussian, gaussian_noise_multiplier, participation
 
 from .panels import Panel, Series, panel_figure
@@ -26,6 +26,36 @@ PRINTED: dict[tuple[int, int], tuple[float, ...]] = {
     (400, 5): (3.74e-1, 5.35e-1, 7.68e-1, 9.51e-1, 1.11, 1.25),
     (400, 10): (2.56, 3.83, 5.84, 7.55, 9.11, 10.6),
 }
+
+
+class PublishedGuarantee(NamedTuple):
+    """Figures of a published theorem, for comparison. `proved` is False: not a guarantee of
+    riemdp.
+    """
+
+    epsilon: float
+    delta: float
+    proved: bool = False
+
+
+def published_guarantee(
+    epsilon: float, delta: float, *, agents: int, sampled: int, rounds: int, delta_hat: float = 1e-3
+) -> PublishedGuarantee:
+    """Huang2024 Theorem 4.2 as printed, for reproduction. NOT proved for records, and used for no
+    release.
+
+    With rho = sampled/agents: e = log(1 + rho (exp(sampled * epsilon) - 1)) a round, d = rho *
+    sampled * delta, then min(T e, sqrt(2 T log(1/delta_hat)) e + T e (exp(e) - 1)) and delta_hat +
+    T d.
+    """
+    rho = sampled / agents
+    per_round = math.log1p(rho * math.expm1(sampled * epsilon))
+    advanced = math.sqrt(
+        2 * rounds * math.log(1 / delta_hat)
+    ) * per_round + rounds * per_round * math.expm1(per_round)
+    return PublishedGuarantee(
+        min(rounds * per_round, advanced), delta_hat + rounds * rho * sampled * delta
+    )
 
 
 def local_step() -> Any:

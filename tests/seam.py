@@ -157,6 +157,7 @@ Sites = _names(
         "federated._shared_sum": "Belonging noisy_sum moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",
+        "federated._check": "problems_of_server",
         "federated._protocol": "context_of",
         "federated._site": "Part",
         "federated._accounting": "_calibrate plan_shared",
@@ -178,7 +179,7 @@ def over_flower() -> SimpleNamespace:
     return _names(
         {
             "federated.flower._messages": "fact hello pack pack_words unpack",
-            "federated.flower._server": "GridTransport MaskedTransport transport_of _agreed search",
+            "federated.flower._server": "GridTransport _agreed search",
             "federated.flower._host": "prefix",
             "federated.flower._simulate": "_end _PROJECT _run",
         }

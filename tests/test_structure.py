@@ -46,7 +46,6 @@ FACES = {
     "federated/_ball.py private_frechet_mean",
     "federated/_ball.py private_frechet_variance",
     "federated/_in_process.py run_in_process",
-    "federated/_prirfed.py __init__",
     "federated/flower/_simulate.py simulate",
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",

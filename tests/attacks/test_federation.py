@@ -17,6 +17,7 @@ from riemdp import DPRGD, Ball, InvalidArgument, PriRFed, RiemdpError, problems
 from riemdp.federated import local_update, run_in_process
 from tests.attacks.test_optimizers import RATE, aligned_pair
 from tests.attacks.tools import claimed_mu
+from tests.federated.heard import heard
 from tests.seam import original, over_flower, plant
 
 U = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / np.sqrt(2)
@@ -150,9 +151,8 @@ def ask(tmp_path, monkeypatch):
         context = Context(
             run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=dict(terms)
         )
-        return app(
-            Message(over_flower().pack(CENTRE, round=number, agreement=signed), 1, kind), context
-        )
+        sent = Message(over_flower().pack(CENTRE, round=number, agreement=signed), 1, kind)
+        return heard(app(sent, context))
 
     yield say
     for name in [m for m in sys.modules if m.split(".")[0] in ("hospitals", "prepare")]:

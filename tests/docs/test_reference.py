@@ -33,7 +33,6 @@ RESULTS = {
     "riemdp.estimators.ClassifierRow",
     "riemdp.federated.FederatedPlan",
     "riemdp.federated.FederatedResult",
-    "riemdp.federated.PublishedGuarantee",
     "riemdp.federated.RoundRecord",
     "riemdp.inference.ErrorLaw",
     "riemdp.inference.Facts",

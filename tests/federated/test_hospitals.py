@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -209,31 +210,78 @@ def test_a_hospital_signs_another_agreement_by_one_command(tmp_path):
     ]
 
 
-def test_a_node_that_is_not_let_in_at_once_is_started_again(tmp_path):
-    """As after a kill: `search_deployment.py` has the engine that refuses it."""
-    folder, programs = tmp_path / "hospitals", tmp_path / "programs"
+def started(tmp_path: Path, command: str, programs: dict[str, str]) -> subprocess.Popen:
+    """A script of the folder, with these programs in the place of the real ones."""
+    folder, place = tmp_path / "hospitals", tmp_path / "programs"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("certificates", "flwr-home"))
     (folder / "records-0.npy").touch()
-    programs.mkdir()
-    for name, words in {
-        "python": 'echo "$@" >> starts; [ $(wc -l < starts) = 3 ]',
-        "flwr": "echo > app.fab",
-        "riemdp": "true",
-        "sleep": "true",
-    }.items():
-        (programs / name).write_text(f"#!/bin/sh\n{words}\n")
-        (programs / name).chmod(0o755)
-    done = subprocess.run(
-        ["./hospital.sh", "0"],
+    place.mkdir()
+    for name, words in programs.items():
+        (place / name).write_text(f"#!/bin/sh\n{words}\n")
+        (place / name).chmod(0o755)
+    return subprocess.Popen(
+        command.split(),
         cwd=folder,
-        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
-        capture_output=True,
+        env=os.environ | {"PATH": f"{place}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("does not let this node in") == 2
-    assert len(set((folder / "starts").read_text().splitlines())) == 1
+
+
+def lines_of(file: Path, count: int) -> list[str]:
+    """The lines of a file, once there are so many."""
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if len(lines) >= count:
+            return lines
+        time.sleep(0.02)
+    raise AssertionError(f"{file} has not {count} lines")
+
+
+HOSPITAL = {"flwr": "echo > app.fab", "riemdp": "true", "sleep": "true"}
+
+
+def test_a_node_that_ends_by_itself_is_started_again_five_times_an_hour(tmp_path):
+    """Also where it ends without an error, as when a server was restarted."""
+    node = started(tmp_path, "./hospital.sh 0", HOSPITAL | {"python": 'echo "$@" >> starts'})
+    said, _ = node.communicate(timeout=60)
+    assert node.returncode == 1
+    assert said.count("nobody asked it to") == 5
+    assert "sixth time within an hour" in said
+    assert "does not know this hospital's key: send certificates/hospital-0.pub" in said
+    starts = (tmp_path / "hospitals" / "starts").read_text().splitlines()
+    assert len(starts) == 6
+    assert len(set(starts)) == 1
+
+
+def test_a_node_that_somebody_ends_is_not_started_again(tmp_path):
+    """And it ends with the script."""
+    waits = "echo $$ >> starts; exec tail -f /dev/null"
+    node = started(tmp_path, "./hospital.sh 0", HOSPITAL | {"python": waits})
+    (process,) = lines_of(tmp_path / "hospitals" / "starts", 1)
+    node.terminate()
+    said, _ = node.communicate(timeout=60)
+    assert "nobody asked it to" not in said
+    assert lines_of(tmp_path / "hospitals" / "starts", 1) == [process]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process), 0)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_aborted_ends_at_the_server(tmp_path, signum):
+    flwr = """case $1 in
+      run) echo '{"success": true, "run-id": "71"}';;
+      log) echo "$@" >> log; exec tail -f /dev/null;;
+      stop) echo "$@" >> stops;;
+    esac"""
+    run = started(tmp_path, "./run.sh", {"flwr": flwr, "riemdp": "echo report"})
+    assert lines_of(tmp_path / "hospitals" / "log", 1) == ["log 71 lo --stream"]
+    run.send_signal(signum)
+    assert run.stdout is not None
+    assert run.stdout.readline().startswith("The run was ended. What the hospitals have answered")
+    assert run.wait(60) == 130
+    assert lines_of(tmp_path / "hospitals" / "stops", 1) == ["stop 71 lo"]
 
 
 def test_the_shipped_site_has_signed_the_shipped_agreement():

@@ -23,6 +23,7 @@ from tests.seam import Commands, Masks, Servers, Sites, original, over_flower, p
 from tests.statistical import ALPHA, gaussian_p_value
 
 from .deployment import isolated
+from .heard import heard
 
 SPACE = riemdp.Euclidean(30)
 START = np.zeros(30)
@@ -436,7 +437,8 @@ def ask(app, kind: str, site: Path, *, run=None, number: int = 0, **facts):
     context = Context(
         run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run or {}
     )
-    return app(Message(over_flower().pack(START, round=number, **facts), 1, kind), context).content
+    sent = Message(over_flower().pack(START, round=number, **facts), 1, kind)
+    return heard(app(sent, context)).content
 
 
 @pytest.mark.federated_deployment

@@ -22,6 +22,7 @@ from riemdp.privacy import Ledger
 from tests.seam import over_flower, plant
 
 from .deployment import isolated
+from .heard import heard
 from .test_search import ALL, CENTER, SITES, SPACE
 from .test_search_people import LABELS, ONE_SITE
 from .test_search_people import SIZES as PEOPLE
@@ -61,7 +62,7 @@ def sent(folder: Path, name: str, kind: str, content: Any, run: dict[str, Any]) 
 
     node = {"site": str(folder / f"{name}.toml")}
     context = Context(run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run)
-    return flower.client_app(rng=7)(Message(content, 1, kind), context)
+    return heard(flower.client_app(rng=7)(Message(content, 1, kind), context))
 
 
 class Office:
@@ -106,7 +107,7 @@ def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     told = {"agreement": str(folder / "agreement.toml")} | config
     found: Any = over_flower().agreed(told)
     timing = Timing(timeout=1.0, grace=0.1, poll=0.01, patience=1.0)
-    transport = over_flower().transport_of(office, found, ttl=60.0)
+    transport = over_flower().GridTransport(office, found, ttl=60.0)
     files = (config.get(key) for key in ("state-path", "result-path"))
     return over_flower().search(found, transport, timing, *files)
 

@@ -328,7 +328,6 @@ def test_plans_that_cannot_be() -> None:
         plan_federated(settings(), [60] * 3, None)
     with pytest.raises(InvalidArgument, match="budget"):
         plan_federated(settings(), [60] * 3, None, noise_std=1.0)
-    assert settings().with_local(LOCAL) == settings()
     plan = plan_federated(settings(rounds=5), [60, 70, 80], BUDGET)
     assert plan.guarantee.within(BUDGET)
     assert plan.guarantee.epsilon(BUDGET.delta) > 0.999 * BUDGET.epsilon

@@ -359,13 +359,10 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
             ]
 
     grid = Grid()
-    transport = over_flower().MaskedTransport(
+    transport = over_flower().GridTransport(
         grid,  # type: ignore[arg-type]
-        NORTH,
+        setup,
         ttl=60.0,
-        planned=setup.sigma,
-        agreement=setup.fingerprint,
-        sites=setup.sites,
         make_message=lambda content, node, kind, group, ttl: (content, node, kind),
     )
     server = Servers.drive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import stat
@@ -165,7 +166,7 @@ def test_settings_that_are_not_the_agreed_ones_are_declined(tmp_path):
         "budget": _setup(budget=Budget(1e6, 1e-5)),
         "agents": _setup(agents=5),
         "start": _setup(start=-E1),
-        "clip": _setup(TEN.with_local(DPRGD(1, 0.1, 1.5))),
+        "clip": _setup(dataclasses.replace(TEN, local=DPRGD(1, 0.1, 1.5))),
         "space": _setup(
             PriRFed(problems.principal_eigenvector(5), TEN.local, rounds=10, agents_per_round=2),
             start=np.eye(5)[0],
@@ -295,7 +296,9 @@ def test_a_point_outside_the_ball_is_moved_into_it(distance):
 
 def test_a_point_of_the_space_is_taken_as_it_is():
     for local in (DPRGD(1, 0.1, 1.0), DPRSVRG(1, 2, 0.1, 1.0)):
-        np.testing.assert_array_equal(Sites.admit_current(TEN.with_local(local), E1), E1)
+        np.testing.assert_array_equal(
+            Sites.admit_current(dataclasses.replace(TEN, local=local), E1), E1
+        )
 
 
 # ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from papers.huang2024 import (
     PRINTED,
     ROUNDS,
     local_step,
+    published_guarantee,
     table_row,
     to_three_digits,
 )
@@ -27,7 +28,6 @@ from papers.huang2024_runs import (
     run_federation,
 )
 from papers.utpala2023_risk import published_sigma
-from riemdp.federated import published_guarantee
 from riemdp.optimizers import DPRSGD, DPRSVRG
 
 

@@ -28,7 +28,7 @@ app = ServerApp()
 @app.main()
 def main(grid, context):
     setup = make_setup(context.run_config)
-    transport = GridTransport(grid, setup.initial, ttl=600.0, planned=setup.sigma)
+    transport = GridTransport(grid, setup, ttl=600.0)
     sites = Waiting(transport, TIMING)
     there = sites.there(AGENTS)
     server = make_coordinator(setup, there, noise_source(None))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from . import _options as o
-from ._run import InputProblem, command, print_facts, print_json
+from ._run import USAGE, InputProblem, command, print_facts, print_json
 
 AgreementFile = Annotated[
     Path, typer.Argument(help="The file that all parties sign, agreement.toml.", show_default=False)
@@ -188,6 +188,37 @@ def status(file: SiteFile, as_json: o.Json = False) -> None:
         print_json(facts)
         return
     typer.echo(site.status())
+
+
+@command
+def check(
+    file: SiteFile,
+    server: Annotated[
+        str | None, typer.Option("--server", help="Also the way to the server, name:port.")
+    ] = None,
+    authority: Annotated[
+        Path, typer.Option("--authority", help="The certificate that the server's is held to.")
+    ] = Path("certificates/ca.crt"),
+    port: Annotated[
+        int | None, typer.Option("--port", help="Also whether this port is free for the node.")
+    ] = None,
+) -> None:
+    """Read a site's own records and say what is wrong with them, for the site alone: not private.
+
+    Nothing is sent, charged or counted. Exit code 2 where something is wrong.
+    """
+    from ..federated import Site
+    from ..federated._check import problems_of_data, problems_of_port, problems_of_server
+
+    site = Site.read(file)
+    found = problems_of_data(site)
+    found += [] if port is None else problems_of_port(port)
+    found += [] if server is None else problems_of_server(server, authority)
+    for problem in found:
+        typer.echo(f"{site.name}: {problem}.", err=True)
+    if found:
+        raise typer.Exit(USAGE)
+    typer.echo(f"{site.name}: nothing is wrong with its files and records.")
 
 
 @command

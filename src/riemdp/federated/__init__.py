@@ -11,8 +11,7 @@ import importlib
 from typing import Any
 
 from ._accounting import FederatedPlan as FederatedPlan
-from ._accounting import PublishedGuarantee as PublishedGuarantee
-from ._accounting import plan_federated, published_guarantee
+from ._accounting import plan_federated
 from ._aggregate import aggregate, validate_reply
 from ._agreement import Agreement, Party
 from ._ball import private_ball, private_frechet_mean, private_frechet_variance
@@ -42,7 +41,6 @@ __all__ = [
     "private_ball",
     "private_frechet_mean",
     "private_frechet_variance",
-    "published_guarantee",
     "run_in_process",
     "validate_reply",
 ]

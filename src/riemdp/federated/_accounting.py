@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from ..optimizers._clipped_sum import sum_sensitivity
@@ -331,43 +331,6 @@ class Round(Protocol):
 
     @property
     def eligible(self) -> int: ...
-
-
-class PublishedGuarantee(NamedTuple):
-    """Figures of a published theorem, for comparison. `proved` is False: not a guarantee of this
-    library.
-    """
-
-    epsilon: float
-    delta: float
-    proved: bool = False
-
-
-def published_guarantee(
-    epsilon: float, delta: float, *, agents: int, sampled: int, rounds: int, delta_hat: float = 1e-3
-) -> PublishedGuarantee:
-    """Huang2024 Theorem 4.2 as printed, for reproduction. NOT proved for records, and not used for
-    any release here.
-
-    With rho = sampled/agents: e = log(1 + rho (exp(sampled * epsilon) - 1)) a round, d = rho *
-    sampled * delta, then min(T e, sqrt(2 T log(1/delta_hat)) e + T e (exp(e) - 1)) and delta_hat +
-    T d.
-    """
-    epsilon, delta = (
-        real("epsilon", epsilon, at_least=0.0),
-        real("delta", delta, at_least=0.0, below=1.0),
-    )
-    agents = integer("agents", agents)
-    sampled, rounds = integer("sampled", sampled, at_most=agents), integer("rounds", rounds)
-    delta_hat = real("delta_hat", delta_hat, above=0.0, below=1.0)
-    rho = sampled / agents
-    per_round = math.log1p(rho * math.expm1(sampled * epsilon))
-    advanced = math.sqrt(
-        2 * rounds * math.log(1 / delta_hat)
-    ) * per_round + rounds * per_round * math.expm1(per_round)
-    return PublishedGuarantee(
-        min(rounds * per_round, advanced), delta_hat + rounds * rho * sampled * delta
-    )
 
 
 def realised_guarantee(

@@ -115,7 +115,8 @@ def answer(
     own = protocol.own(records, groups, source)
     with declining():
         permit = site.count_answer(terms.fingerprint, counted, most_answers(site, terms), cost.part)
-    account = Account(permit=permit) if permit is not None else Account(site.ledger)
+    words = site.in_words(f"{terms.numbered} {counted}", terms.fingerprint)
+    account = Account(site.ledger, permit, what=words)
     reply = protocol.reply(asked.question, own, cost, account, source)
     if keys is not None and roster is not None:
         what = Question(terms.fingerprint, counted, roster, asked.context)

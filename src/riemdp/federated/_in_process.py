@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid, truth
-from ..manifolds._base import Point, RecordsLike
+from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from ..manifolds._base import Point
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account, check_affordable
-from ..optimizers._minimize import check_data, check_initial
+from ..optimizers._checks import check_data, check_initial
 from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
 from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
@@ -78,7 +78,6 @@ def run_in_process(
     noise_std: float | None = None,
     ledger: Ledger | None = None,
     record_every: int = 0,
-    progress: bool = False,
     groups: Sequence[object] | None = None,
     records_per_person: int | None = None,
 ) -> FederatedResult:
@@ -100,7 +99,6 @@ def run_in_process(
             `with Ledger(...)`.
         record_every: Record the objective every so many rounds, NOT private: the mean loss of all
             records, or over all people of the mean loss of each one's records.
-        progress: A bar on the terminal.
         groups: For each agent one label of a person for each of its records. Then everything of one
             person is protected, every person counts once, and the numbers of *people* take the
             place of the numbers of records, as in `private_minimize`. Labels of different agents
@@ -133,12 +131,9 @@ def run_in_process(
     problem = prirfed.problem
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
-    progress = truth("progress", progress)
     places = places_of(groups, records_per_person)
-    if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
-        raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
-    checked = [_agent_data(problem, data, i) for i, data in enumerate(datasets)]
-    people = None if groups is None else _people(problem, checked, groups, places)
+    checked = check_datasets(problem, datasets)
+    people = None if groups is None else people_of(problem, checked, groups, places)
     sizes = [n for _, n in checked] if people is None else [m.n for m, _ in people]
     plan = plan_federated(prirfed, sizes, budget, noise_std=noise_std)
     source = noise_source(rng)
@@ -156,35 +151,22 @@ def run_in_process(
             NotPrivateWarning,
             stacklevel=2,
         )
-    bar = _Bar(prirfed.rounds) if progress else None
     permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
     held = [data for data, _ in checked] if people is None else [own for _, own in people]
     agents = _Agents(server, dict(zip(names, held, strict=True)), source, without_noise, permit)
     weights = None if people is None else [m.shares for m, _ in people]
-    least = None if plan.shared is None else plan.shared.enough
-    parties = Parties(names, agents.asked, agents.reply, least)
     rows: list[HistoryRow] = []
     status = "completed"
     try:
-        while not server.finished:
-            invited = server.invite(names)
-            replies = parties.ask(invited, server.value, len(server.records))
-            for name, reply in replies.items():
-                server.receive(name, reply)
-            server.close()
-            t = len(server.records)
+        for t in _rounds_of(server, agents):
             if record_every and t % record_every == 0:
                 seen = _objective(problem, server.value, checked, weights)
                 rows.append(HistoryRow(t, agents.gradients, seen, server.value))
-            if bar is not None:
-                bar.advance()
     except KeyboardInterrupt:
         status = "interrupted"
     finally:
         permit.close()
-        if bar is not None:
-            bar.stop()
     result = result_of(
         server,
         plan,
@@ -195,6 +177,20 @@ def run_in_process(
         places=None if people is None else places,
     )
     return replace(result, receipt=permit.receipt)
+
+
+def _rounds_of(server: Coordinator, agents: _Agents) -> Iterator[int]:
+    """Run all rounds; how many there have been after each of them."""
+    shared, names = server.plan.shared, list(server.sizes)
+    least = None if shared is None else shared.enough
+    parties = Parties(names, agents.asked, agents.reply, least)
+    while not server.finished:
+        invited = server.invite(names)
+        replies = parties.ask(invited, server.value, len(server.records))
+        for name, reply in replies.items():
+            server.receive(name, reply)
+        server.close()
+        yield len(server.records)
 
 
 def result_of(
@@ -308,14 +304,20 @@ class _Agents:
         return done.value
 
 
-def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, int]:
-    try:
-        return check_data(problem, data)
-    except InvalidArgument as error:
-        raise InvalidArgument(f"argument `datasets`, agent {index}: {error}") from error
+def check_datasets(problem: Problem, datasets: Any) -> list[tuple[Any, int]]:
+    """The records of each agent, and how many they are."""
+    if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
+        raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
+    checked: list[tuple[Any, int]] = []
+    for i, data in enumerate(datasets):
+        try:
+            checked.append(check_data(problem, data))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"argument `datasets`, agent {i}: {error}") from error
+    return checked
 
 
-def _people(
+def people_of(
     problem: Problem, checked: Sequence[tuple[Any, int]], groups: Sequence[object], places: int
 ) -> list[tuple[Membership, Belonging]]:
     """The people of every agent."""
@@ -343,21 +345,3 @@ def _objective(
         return sum(losses) / sum(float(shares.sum()) for shares in weights)
     total = sum(n for _, n in checked)
     return sum(n * problem.objective(w, data) for data, n in checked) / total
-
-
-class _Bar:
-    def __init__(self, total: int):
-        from rich.progress import Progress
-
-        self._progress = Progress(transient=True)
-        self._progress.start()
-        self._task = self._progress.add_task("PriRFed", total=total)
-
-    def advance(self) -> None:
-        self._progress.advance(self._task)
-
-    def stop(self) -> None:
-        self._progress.stop()
-
-
-__all__ = ["FederatedResult", "run_in_process"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
@@ -66,13 +66,13 @@ class PriRFed:
         InvalidArgument: Naming the argument.
 
     Source:
-        Huang2024 Algorithm 1. Its Theorem 4.2 does not hold for records and is not used (see
-        `published_guarantee`).
+        Huang2024 Algorithm 1. Its Theorem 4.2 does not hold for records and is not used.
         Proof: docs/proofs/federated.md.
     """
 
     problem: Problem
     local: AbstractOptimizer
+    _: KW_ONLY
     rounds: int
     agents_per_round: int
     aggregate: str = "tangent-mean"
@@ -83,21 +83,8 @@ class PriRFed:
     noise: str = "local"
     tolerated: int = 0
 
-    def __init__(
-        self,
-        problem: Problem,
-        local: AbstractOptimizer,
-        *,
-        rounds: int,
-        agents_per_round: int,
-        aggregate: str = "tangent-mean",
-        participation: str = "uniform",
-        output: str = "last",
-        over_invite: int = 0,
-        quorum: int = 1,
-        noise: str = "local",
-        tolerated: int = 0,
-    ):
+    def __post_init__(self) -> None:
+        problem, local = self.problem, self.local
         if not isinstance(problem, Problem):
             raise invalid(
                 "problem",
@@ -131,26 +118,20 @@ class PriRFed:
                 " or 'uniform'"
             )
         needs_log(problem.manifold, "PriRFed (averaging and checking replies)")
-        s = integer("agents_per_round", agents_per_round)
-        settings = {
-            "problem": problem,
-            "local": local,
-            "rounds": integer("rounds", rounds),
-            "agents_per_round": s,
-            "aggregate": one_of("aggregate", aggregate, AGGREGATES),
-            "participation": one_of("participation", participation, PARTICIPATIONS),
-            "output": one_of("output", output, OUTPUTS),
-            "over_invite": integer("over_invite", over_invite, at_least=0),
-            "quorum": integer("quorum", quorum, at_most=s),
-            "noise": one_of("noise", noise, NOISES),
-            "tolerated": integer("tolerated", tolerated, at_least=0, at_most=s - 1),
-        }
-        if noise == "shared":
-            _check_shared(local, aggregate, over_invite)
-        elif tolerated:
-            raise invalid("tolerated", tolerated, "it has a meaning for noise='shared' only")
-        for name, value in settings.items():
-            object.__setattr__(self, name, value)
+        s = integer("agents_per_round", self.agents_per_round)
+        integer("rounds", self.rounds)
+        one_of("aggregate", self.aggregate, AGGREGATES)
+        one_of("participation", self.participation, PARTICIPATIONS)
+        one_of("output", self.output, OUTPUTS)
+        integer("over_invite", self.over_invite, at_least=0)
+        integer("quorum", self.quorum, at_most=s)
+        one_of("noise", self.noise, NOISES)
+        integer("tolerated", self.tolerated, at_least=0, at_most=s - 1)
+        if self.noise == "shared":
+            _check_shared(local, self.aggregate, self.over_invite)
+        elif self.tolerated:
+            remedy = "it has a meaning for noise='shared' only"
+            raise invalid("tolerated", self.tolerated, remedy)
 
     @property
     def clip(self) -> float:
@@ -161,22 +142,6 @@ class PriRFed:
     def invited_per_round(self) -> int:
         """How many agents a round invites, answered or not."""
         return self.agents_per_round + self.over_invite
-
-    def with_local(self, local: AbstractOptimizer) -> PriRFed:
-        """The same run with another local optimiser."""
-        return PriRFed(
-            self.problem,
-            local,
-            rounds=self.rounds,
-            agents_per_round=self.agents_per_round,
-            aggregate=self.aggregate,
-            participation=self.participation,
-            output=self.output,
-            over_invite=self.over_invite,
-            quorum=self.quorum,
-            noise=self.noise,
-            tolerated=self.tolerated,
-        )
 
 
 def _check_shared(local: AbstractOptimizer, aggregate: str, over_invite: int) -> None:

@@ -20,7 +20,8 @@ from ..domains._door import admit_point
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account
-from ..optimizers._minimize import check_data, minimized
+from ..optimizers._checks import check_data
+from ..optimizers._minimize import minimized
 from ..optimizers._people import Whose
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger

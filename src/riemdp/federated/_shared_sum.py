@@ -30,9 +30,9 @@ from .._trees import leaves
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
 from ..optimizers._account import Account
+from ..optimizers._checks import check_data
 from ..optimizers._clipped_sum import center_gradient, clipped_sum
 from ..optimizers._kernels import repaired
-from ..optimizers._minimize import check_data
 from ..optimizers._people import MOST, People
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Guarantee, gaussian

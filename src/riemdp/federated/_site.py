@@ -320,8 +320,13 @@ class Site:
             book.write(file)
         if self._is_paid(book):
             return Permit(whole, Receipt(book.mark, True))
-        words = f"a search over sites, as {self.name}, under the agreement {agreement}"
+        words = self.in_words("a search over sites", agreement)
         return charge(whole, self.ledger, run=book.mark, what=words)
+
+    def in_words(self, what: str, agreement: str) -> str:
+        """What the site answers, for a line of its ledger: with the run and what was signed."""
+        run = "" if self.agreed is None else f" of the run {self.agreed.run!r}"
+        return f"{what}{run}, as {self.name}, under the agreement {agreement}"
 
     def _is_paid(self, book: Answers) -> bool:
         """Whether the ledger has the charge for the search of this file."""

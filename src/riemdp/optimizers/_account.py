@@ -15,11 +15,11 @@ class Account:
     of. Here is the one place where optimisers charge.
 
     Attributes:
-        ledger: The `Ledger`; None for the innermost `with Ledger(...)` or the session's, which is
-            looked for once: whatever other threads open or close meanwhile, a run is charged to one
-            ledger, or to none.
+        ledger: The `Ledger`; None for the innermost `with Ledger(...)` or the session's, looked for
+            once: whatever other threads open or close, a run is charged to one ledger, or to none.
         permit: Of a release that was charged as a whole; then no ledger is.
         of_people: Whether the entries of the run are people, so that its guarantees are for them.
+        what: What is released, in words, for the lines of the ledger.
         id: The random name of the run's charges.
         receipt: Of the last charge; None before the first.
     """
@@ -27,6 +27,7 @@ class Account:
     ledger: Ledger | None = None
     permit: Permit | None = None
     of_people: bool = False
+    what: str = "a release"
     id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
 
@@ -49,14 +50,13 @@ class Account:
         if self.permit is not None:
             self.receipt = self.permit.take(guarantee).receipt
         elif self.ledger is not None or self.receipt is None:
-            self.receipt = charge(guarantee, self.ledger, of=whole, run=self.id).receipt
+            paid = charge(guarantee, self.ledger, of=whole, run=self.id, what=self.what)
+            self.receipt = paid.receipt
         # else the run began where no ledger was open
 
 
 def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
-    """Raise `BudgetExceeded`, changing nothing, if the whole run does not fit the ledger it will be
-    charged to.
-    """
+    """Raise `BudgetExceeded`, changing nothing, if the ledger has no room for the whole run."""
     if ledger is not None and not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
     book = ledger if ledger is not None else Ledger.current()

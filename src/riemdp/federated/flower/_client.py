@@ -9,24 +9,24 @@ import dataclasses
 import hashlib
 import os
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ..._errors import BudgetExceeded, InvalidArgument
-from ...domains._label_file import read_labels
+from ..._errors import BudgetExceeded, InvalidArgument, RiemdpError
 from ...privacy import Ledger
+from .._check import labels_of_file, load_file
 from .._door import admit, answer, next_key, protocol_of
 from .._drive import log
 from .._search_sites import Ask
 from .._site import Refused, Site
 from .._terms import SearchTerms, Setup
 from ._engine import shown
-from ._messages import ASKED, fact, hello, pack, pack_words, unpack
+from ._messages import ASKED, declined, fact, hello, pack, pack_words, unpack
 
 NodeConfig = Mapping[str, Any]
 LoadRecords = Callable[[NodeConfig], Any]
@@ -101,8 +101,7 @@ def client_app(
         sigma = _sigma(terms, protocol.size(here.name, records, labels), context)
         return _Entered(terms, records, labels, sigma)
 
-    @app.query("hello")
-    def greet(message: Message, context: Context) -> Message:
+    def greet(message: Message, context: Context) -> RecordDict:
         with _discreet():
             here, own = begin(context)
         with _discreet(here.name):  # a node that is not enrolled is a number to the server
@@ -111,10 +110,9 @@ def client_app(
             known: dict[str, Any] = {"groups": found.labels, "sigma": found.sigma}
             n = admit(here, terms, found.records, agreement=agreement, **known)
             noise = found.sigma if isinstance(terms, Setup) else terms.added_noise(n)
-            return Message(hello(here.name, n, noise, next_key(here, terms)), reply_to=message)
+            return hello(here.name, n, noise, next_key(here, terms))
 
-    @app.train()
-    def train(message: Message, context: Context) -> Message:
+    def train(message: Message, context: Context) -> RecordDict:
         with _discreet():
             here, own = begin(context)
             found, sent = enter(here, own, context), message.content
@@ -137,8 +135,10 @@ def client_app(
                 reply = pack_words(done.value, records=done.records, key=next_key(here, terms))
             with shown():
                 log.info("%s", here.status(terms))
-            return Message(reply, reply_to=message)
+            return reply
 
+    app.query("hello")(_answering(greet))
+    app.train()(_answering(train))
     return app
 
 
@@ -186,40 +186,40 @@ def _terms_of(
     return make_setup(dict(site.settings))
 
 
-def load_file(node: NodeConfig) -> np.ndarray:
-    """The records of the .npy file `file`, along the first axis; no code in it is run.
-
-    Raises:
-        InvalidArgument: The site's file names none.
+def _answering(
+    handler: Callable[[Message, Context], RecordDict],
+) -> Callable[[Message, Context], Message]:
+    """What a site sends: an answer or, where it declines, one line that its own log has, too. An
+    exception would be a traceback on the site's terminal.
     """
-    if "file" not in node:
-        raise InvalidArgument(
-            'the site\'s file names no records: write file = "records.npy" into its table [data]'
-        )
-    return np.load(str(node["file"]), allow_pickle=False)
+
+    def handled(message: Message, context: Context) -> Message:
+        try:
+            content = handler(message, context)
+        except Refused as error:
+            content = declined(str(error))
+            with shown():
+                log.warning("%s", error)
+                if error.__cause__ is not None and not isinstance(error.__cause__, RiemdpError):
+                    log.error("%s", _own_words(error.__cause__))
+        return Message(content, reply_to=message)
+
+    return handled
 
 
-def labels_of_file(node: NodeConfig, rows: int) -> list[Any] | None:
-    """The labels of the people of all records, from the file `groups`; None where none is named.
-
-    Raises:
-        InvalidArgument: The file is no list of labels.
-    """
-    if "groups" not in node:
-        return None
-    column = node.get("groups-column")
-    named = f"[data] groups = {str(node['groups'])!r}"
-    return read_labels(
-        Path(str(node["groups"])), rows, named=named, column=None if column is None else str(column)
-    )
+def _own_words(error: BaseException) -> str:
+    """What went wrong at a site and where, in one line of its own log. It may quote a record."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said} ({Path(where.filename).name}, line {where.lineno})"
 
 
 @contextlib.contextmanager
 def _discreet(name: str = "") -> Iterator[None]:
     """Keeps the text of any other exception at the site. `name`: said in front of what is sent.
 
-    The engine sends the message of an exception to the server, and a loader's message may quote a
-    record ("could not convert ... to float"). The site's own log has the whole story.
+    A loader's message may quote a record ("could not convert ... to float"), and goes into the
+    site's own log only.
     """
     try:
         yield

@@ -66,6 +66,11 @@ def fact(content: Any, name: str) -> Any:
         return None
 
 
+def declined(words: str) -> RecordDict:
+    """The answer of a site that declines, in one line."""
+    return RecordDict({"facts": ConfigRecord({"declined": words})})
+
+
 def hello(name: str, records: int, sigma: float | None, key: str = "") -> RecordDict:
     """An agent's answer to HELLO: its name, its public number of records, the noise that it will
     add (0: none), and its public key of the next round, where noise is shared.

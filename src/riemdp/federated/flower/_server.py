@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from ..._errors import InvalidArgument
-from ...manifolds._base import Point
 from ...mechanisms import Release
 from ...randomness import noise_source
 from .._agreement import Agreement
@@ -35,11 +33,12 @@ def _message(content: RecordDict, node: int, kind: str, group: str, ttl: float) 
     return Message(content, node, kind, ttl=ttl, group_id=group)
 
 
-def _reason(reply: Message) -> str:
-    """What a site said, without the engine's frame around it."""
-    said = str(reply.error.reason)
-    found = re.search(r":<(['\"])(.*)\1>$", said, flags=re.DOTALL)
-    return (said if found is None else found[2])[:300]
+def _declined(reply: Message) -> str | None:
+    """Why a site sends no answer: what it said, or what the engine says of it; None if it does."""
+    if reply.has_error():
+        return f"the engine says: {reply.error.reason}"[:300]
+    said = fact(reply.content, "declined")
+    return None if said is None else str(said)[:300]
 
 
 class GridTransport:
@@ -50,35 +49,29 @@ class GridTransport:
     are matched by the message they answer, because the error that the engine reports for a dead
     node does not carry that node's number. Where two nodes claim one name, the first keeps it.
 
-    `planned(records)` is the noise of an agent with so many records (None: none, as far as the
-    server knows). An agent that says it will add less is not enrolled: the guarantee that the
-    server states would not be true of it. Where `sites` names those of the agreement, nobody else
-    is enrolled.
+    An agent that says that it will add less noise than `terms.added_noise` of its records is not
+    enrolled: the guarantee that the server states would not be true of it. Where the terms name
+    their sites, nobody else is enrolled.
 
-    Where answers are `masked`, a message has the public keys of all that were asked. An agent has
-    a key for each answer: the first comes with its answer to HELLO, the next with the words. One
-    whose words did not come is asked again by HELLO, and takes part when it has said its key.
+    Where noise is shared, a message has the public keys of all that were asked. An agent has a key
+    for each answer: the first comes with its answer to HELLO, the next with the words. One whose
+    words did not come is asked again by HELLO, and takes part when it has said its key.
     """
-
-    words: ClassVar[bool] = False
-    masked: ClassVar[bool] = False
 
     def __init__(
         self,
         grid: Grid,
-        like: Point,
+        terms: Setup | SearchTerms,
         *,
         ttl: float,
-        planned: Callable[[int], float | None] | None = None,
-        agreement: str = "",
-        sites: tuple[str, ...] | None = None,
         make_message: Callable[..., Any] = _message,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
+        self._grid, self._terms, self._ttl = grid, terms, ttl
         self._make, self._clock = make_message, clock
-        self._facts = {"agreement": agreement} if agreement else {}
-        self._sites = sites
+        self._masked = terms.shares_noise
+        self._words = self._masked or isinstance(terms, SearchTerms)  # of replies: no points
+        self._facts = {"agreement": terms.fingerprint}
         self._keys: dict[str, str] = {}
         self._names: dict[int, str] = {}
         self._stale: set[int] = set()  # nodes of `_names` that must say their key again
@@ -89,7 +82,7 @@ class GridTransport:
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
-        if self.masked:
+        if self._masked:
             self._ask_again(self._pending.values())
             self._pending = {}  # no round is open
         nodes = set(self._grid.get_node_ids())
@@ -119,8 +112,9 @@ class GridTransport:
                 node, _ = self._asked.pop(reply.metadata.reply_to_message_id, (None, 0.0))
                 if node is None:
                     continue
-                if reply.has_error():
-                    self._say(node, f"does not take part: {_reason(reply)}")
+                reason = _declined(reply)
+                if reason is not None:
+                    self._say(node, f"does not take part: {reason}")
                     continue
                 name, records = fact(reply.content, "name"), fact(reply.content, "records")
                 taken = {n for k, n in self._names.items() if k in nodes and k != node}
@@ -130,13 +124,13 @@ class GridTransport:
                     and records > 0
                     and name not in taken
                     and name == self._names.get(node, name)
-                    and (self._sites is None or name in self._sites)
+                    and (self._terms.names is None or name in self._terms.names)
                 )
                 if not sane:
                     self._say(node, f"says it is {str(name)[:80]!r}, which is not expected here")
                 elif self._adds_enough(name, records, fact(reply.content, "sigma")):
                     key = fact(reply.content, "key")
-                    if self.masked and not isinstance(key, str):
+                    if self._masked and not isinstance(key, str):
                         continue
                     self._names[node] = name
                     self._records[name] = records
@@ -157,7 +151,7 @@ class GridTransport:
             log.warning("a node %s", reason)
 
     def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
-        planned = None if self._planned is None else self._planned(records)
+        planned = self._terms.added_noise(records)
         if planned is None or (
             isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf
         ):
@@ -174,7 +168,7 @@ class GridTransport:
     def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
         facts: dict[str, Any] = {"round": number, **self._facts}
-        if self.masked:
+        if self._masked:
             facts |= {"members": list(names), "keys": [self._keys[name] for name in names]}
         if isinstance(question, Ask):
             facts |= {name: getattr(question, name) for name in ASKED}
@@ -196,15 +190,15 @@ class GridTransport:
             name = self._pending.pop(reply.metadata.reply_to_message_id, None)
             if name is None:
                 continue
-            value, records = None, None
-            if reply.has_error():
-                log.warning("agent %r sent no answer: %s", name[:80], _reason(reply))
+            value, records, reason = None, None, _declined(reply)
+            if reason is not None:
+                log.warning("agent %r sent no answer: %s", name[:80], reason)
             else:
                 sent, records = reply.content, fact(reply.content, "records")
-                value = unpack_words(sent) if self.words else unpack(sent, self._like)
+                value = unpack_words(sent) if self._words else unpack(sent, self._terms.place)
             found.append((name, value, records))
-            if self.masked:
-                key = None if reply.has_error() or value is None else fact(reply.content, "key")
+            if self._masked:
+                key = None if value is None else fact(reply.content, "key")
                 self._keys[name] = key if isinstance(key, str) else ""
                 if not self._keys[name]:
                     self._ask_again([name])
@@ -213,18 +207,6 @@ class GridTransport:
     def _ask_again(self, names: Iterable[str]) -> None:
         gone = set(names)
         self._stale |= {node for node, name in self._names.items() if name in gone}
-
-
-class WordsTransport(GridTransport):
-    """The transport of a search: a reply is a vector of noisy numbers."""
-
-    words = True
-
-
-class MaskedTransport(WordsTransport):
-    """The transport where noise is shared: a reply is a vector of masked words."""
-
-    masked = True
 
 
 def server_app(
@@ -260,7 +242,7 @@ def server_app(
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
         terms = (make_setup or _agreed)(context.run_config)
-        transport = transport_of(grid, terms, ttl=ttl)
+        transport = GridTransport(grid, terms, ttl=ttl)
         state, result = (
             str(context.run_config.get(key) or "") or None for key in ("state-path", "result-path")
         )
@@ -278,21 +260,6 @@ def server_app(
             on_done(server)
 
     return app
-
-
-def transport_of(grid: Grid, terms: Setup | SearchTerms, *, ttl: float) -> GridTransport:
-    """What carries the messages of a run by these settings."""
-    kind = WordsTransport if isinstance(terms, SearchTerms) else GridTransport
-    if terms.shares_noise:
-        kind = MaskedTransport
-    return kind(
-        grid,
-        terms.place,
-        ttl=ttl,
-        planned=terms.added_noise,
-        agreement=terms.fingerprint,
-        sites=terms.names,
-    )
 
 
 def search(

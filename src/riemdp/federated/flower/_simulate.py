@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ..._errors import InvalidArgument, MissingExtra, RiemdpError, integer
+from ..._errors import MissingExtra, RiemdpError, integer
 from ...manifolds._base import Point
 from ...optimizers._account import check_affordable
-from ...optimizers._minimize import check_initial
+from ...optimizers._checks import check_initial
 from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
 from ...privacy._guarantee import PERSON
@@ -31,7 +31,7 @@ from ...privacy._ledger import refuse_sent
 from ...randomness import noise_source
 from .._accounting import plan_federated
 from .._drive import Timing, make_coordinator
-from .._in_process import FederatedResult, _agent_data, _people, result_of
+from .._in_process import FederatedResult, check_datasets, people_of, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
 from .._site import Site
@@ -112,13 +112,11 @@ def simulate(
     cpus = integer("cpus_per_agent", cpus_per_agent)
     refuse_sent(budget, ledger)
     point = check_initial(prirfed.problem, initial)
-    if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
-        raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
-    checked = [_agent_data(prirfed.problem, data, i) for i, data in enumerate(datasets)]
+    checked = check_datasets(prirfed.problem, datasets)
     setup = Setup(prirfed, point, budget, agents=len(checked))
     sizes = [n for _, n in checked]
     if groups is not None:
-        people = _people(prirfed.problem, checked, groups, records_per_person)
+        people = people_of(prirfed.problem, checked, groups, records_per_person)
         sizes = [members.n for members, _ in people]
         setup = dataclasses.replace(setup, unit=PERSON, records_per_person=records_per_person)
     plan = plan_federated(prirfed, sizes, budget)

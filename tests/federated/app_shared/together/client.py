@@ -21,7 +21,7 @@ def greet(message, context):
     """With `stages`, a folder: another noise and then another name, before the truth."""
     reply = site(message, context)
     stages = Path(str(context.node_config.get("stages", "none")))
-    if stages.is_dir():
+    if stages.is_dir() and "sigma" in reply.content["facts"]:
         stage = len(list(stages.iterdir()))
         (stages / str(stage)).touch()
         facts = dict(reply.content["facts"])
