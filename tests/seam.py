@@ -68,11 +68,11 @@ _PLACES = {
     "record of a plan": "releases._plan._rows",
     "error in a ball": "releases._plan.law_in_ball",
     "text of a release": "cli._release.serialised",
-    "line of a ledger": "_files.Lock.append",
+    "line of a ledger": "_locks.Lock.append",
     "coordinates on a hyperboloid": "manifolds._lorentz.Lorentz._log_coordinates",
     "hellos of a server": "federated.flower._server._HELLO_EVERY",
     "turns": "_parallel._left",
-    "opening of a lock": "_files.open",
+    "opening of a lock": "_locks.open",
     "strips of the normal law": "randomness._rounded.strips",
     "gap under the normal law": "randomness._rounded._gap",
     "words of normals": "randomness._rounded._words",
@@ -261,7 +261,8 @@ Doors = _names(
         "domains._sources": "Held AbstractReader watched",
         "domains._stream": "Stream source_of",
         "_errors": "check_float64",
-        "_files": "locked staged write_text _held",
+        "_files": "staged write_text",
+        "_locks": "locked _held",
         "_parallel": "in_turn _turns _here",
     }
 )

@@ -23,7 +23,7 @@ from tests.public import PACKAGES
 PACKAGE = Path(riemdp.__file__).parent
 ROOT = Path(__file__).parent.parent
 LONGEST = 600
-FOUNDATION = {"_errors", "_files", "_html", "_version"}  # every package may use these
+FOUNDATION = {"_errors", "_locks", "_files", "_html", "_version"}  # every package may use these
 HEAVY = {
     "dp_accounting",
     "sklearn",
@@ -62,7 +62,7 @@ MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: 
     "federated/_ball.py",
     "federated/_in_process.py",
 }
-CONTEXT = {"privacy/_ambient.py::_entered"}
+CONTEXT = {"privacy/_open_ledgers.py::_entered"}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 SHARES = ("federated/_shared_sum.py", "discrete_gaussians")  # a site's share of a sum's noise
 # Packages on the way from private records to a release: here randomness that is not cryptographic
@@ -622,7 +622,11 @@ ALLOWED = [
         "def release(self):\n    with charge(g) as permit:\n        self.within(source, permit)",
     ),
     (ambient_permissions, "audit/_x.py", "from ._unbounded import Unbounded"),
-    (ambient_permissions, "privacy/_ambient.py", "_entered: ContextVar[str] = ContextVar('e')"),
+    (
+        ambient_permissions,
+        "privacy/_open_ledgers.py",
+        "_entered: ContextVar[str] = ContextVar('e')",
+    ),
     (heavy_at_import, "federated/flower.py", "import flwr"),
     (heavy_at_import, "estimators/_x.py", "from sklearn.base import BaseEstimator"),
 ]
@@ -644,8 +648,8 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 
 def test_the_table_of_packages_is_read():
     order = packages_in_order()
-    assert order[:5] == ["_errors", "_files", "_namespace", "_trees", "_decompositions"]
-    assert order[9:12] == ["_html", "plots", "manifolds"]
+    assert order[:5] == ["_errors", "_locks", "_files", "_namespace", "_trees"]
+    assert order[10:13] == ["_html", "plots", "manifolds"]
     assert order[-2:] == ["cli", "__main__"]
     assert (
         order.index("privacy")

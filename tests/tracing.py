@@ -56,11 +56,11 @@ def of_row(entry: Entry) -> Tracer:
 
 def of_ledger() -> Tracer:
     """A ledger in a file: opened, charged, read again. Whatever runs is of the claim."""
-    tracer = Tracer((), every=True)
+    tracer, cost = Tracer((), every=True), privacy.pure(0.1)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Seen), tracer:
         for _ in range(2):
             with Ledger(Budget(1.0, 1e-6), path=Path(folder) / "ledger.json") as ledger:
-                privacy.charge(privacy.pure(0.1), ledger)
+                privacy.charge(cost, ledger)
     return tracer
 
 

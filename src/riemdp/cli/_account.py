@@ -15,7 +15,7 @@ from ._run import InputProblem, command, print_facts, print_json
 
 if TYPE_CHECKING:
     from ..privacy import Guarantee
-    from ..privacy._ledger_state import Entry
+    from ..privacy._book import Entry
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
 Population = Annotated[

@@ -20,7 +20,7 @@ from ..domains._check import check_records, summary
 from ..domains._label_file import Unreadable, read_labels
 from ..manifolds import AbstractManifold
 from ..privacy import Ledger
-from ..privacy._ledger_state import is_ledger
+from ..privacy._book import is_ledger
 from ..report import privacy_report
 from ._interrupts import current
 from ._ledger_file import opened

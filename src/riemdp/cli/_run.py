@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 import typer
 
 from .._errors import BudgetExceeded, RiemdpError, RiemdpWarning
-from .._files import NO_ROOM
+from .._locks import NO_ROOM
 from ._interrupts import Interrupts
 
 P = ParamSpec("P")

@@ -15,7 +15,7 @@ from ..privacy import (
     Budget,
     Guarantee,
     Ledger,
-    _elsewhere,
+    _open_ledgers,
 )
 from ..privacy._ledger import refuse_sent
 from ._splitters import warn_of_groups
@@ -42,10 +42,10 @@ class Spending:
 
     def __getstate__(self) -> Any:
         """Marked while a ledger is open: another process that fits it would not charge that."""
-        return _elsewhere.marked(super().__getstate__())  # type: ignore[misc]
+        return _open_ledgers.marked(super().__getstate__())  # type: ignore[misc]
 
     def __setstate__(self, state: Any) -> None:
-        super().__setstate__(_elsewhere.received(state))  # type: ignore[misc]
+        super().__setstate__(_open_ledgers.received(state))  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Any:
         """A clone with the mark of what it is made from: worker processes clone what they are
@@ -53,7 +53,7 @@ class Spending:
         """
         warn_of_groups(type(self).__name__)
         made = super().__sklearn_clone__()  # type: ignore[misc]
-        _elsewhere.passed_on(self, [made])
+        _open_ledgers.passed_on(self, [made])
         return made
 
     def _keep_cost(self, guarantee: Guarantee, budget: Budget, *, reproducible: bool) -> None:
@@ -106,7 +106,7 @@ def required(estimator: Any, **parameters: object) -> None:
     """
     name = type(estimator).__name__
     if Ledger.current() is None:
-        _elsewhere.refuse_sent(estimator, f"this {name}")
+        _open_ledgers.refuse_sent(estimator, f"this {name}")
     refuse_sent(estimator.budget, None, f"{name}: ")
     kinds = {
         "budget": (Budget, "give budget=riemdp.Budget(epsilon, delta)"),

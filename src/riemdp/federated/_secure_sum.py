@@ -59,7 +59,7 @@ from cryptography.hazmat.primitives.kdf import hkdf
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
-from .._files import Lock, locked
+from .._locks import Lock, locked
 from ._protocol import Admitted
 
 Words = NDArray[np.uint64]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from .._files import Lock, locked
+from .._locks import Lock, locked
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
 from ._agreement import Agreement, Tables

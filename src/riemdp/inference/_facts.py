@@ -6,16 +6,15 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 from ..domains import AdaptiveBall, Ball
 from ..domains._names import Names
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ._counts import OutsideCount, ValidCount
-
-if TYPE_CHECKING:
-    from ._released import Released
+from ._error_law import ErrorLaw
+from ._region import Observation
 
 
 class Query(enum.StrEnum):
@@ -127,3 +126,26 @@ class Facts:
 _TYPED = tuple(
     field.name for field in dataclasses.fields(Facts) if field.name not in ("others", "of_people")
 )
+
+
+@runtime_checkable
+class Released(Protocol):
+    """What is read of a `Release`."""
+
+    @property
+    def value(self) -> Any: ...
+
+    @property
+    def mechanism(self) -> str: ...
+
+    @property
+    def reproducible(self) -> bool: ...
+
+    @property
+    def error_law(self) -> ErrorLaw | None: ...
+
+    @property
+    def observation(self) -> Observation | None: ...
+
+    @property
+    def facts(self) -> Facts: ...

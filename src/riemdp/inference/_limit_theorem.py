@@ -16,7 +16,7 @@ import numpy as np
 from .._errors import InvalidArgument, invalid
 from ..statistics._hessian import mean_hessian
 from ._error_law import ChiLaw, ErrorLaw, chi_exceeded
-from ._facts import Query
+from ._facts import Query, Released
 from ._population import (
     are_of_the_same,
     check_mean,
@@ -25,7 +25,7 @@ from ._population import (
     same_point,
 )
 from ._region import Floats, Observation, Region, region_of
-from ._released import Released, subject_in_population
+from ._released import subject_in_population
 
 NOTE = "asymptotic, by the central limit theorem"
 _STEP = 1e-4  # of the difference quotients

@@ -13,9 +13,9 @@ import numpy as np
 from .._errors import InvalidArgument, invalid
 from .._trees import leaves
 from ..manifolds._base import Point
-from ._facts import Facts, Query
+from ._facts import Facts, Query, Released
 from ._region import Observation, Region, region_of
-from ._released import Released, subject_in_population
+from ._released import subject_in_population
 
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .._errors import InvalidArgument, invalid, one_of
-from ._facts import Query
+from ._facts import Query, Released
 from ._limit_theorem import limit_region
 from ._population import population_region
 from ._region import METHODS, OF, Region, region_of
-from ._released import Released, subject_in_sample
+from ._released import subject_in_sample
 from ._unclipped import unclipped_region
 
 _REGIONS: dict[str, Callable[[Released, Released | None, float], Region]] = dict(

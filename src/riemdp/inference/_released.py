@@ -1,35 +1,8 @@
-"""What is read of a release, and in words what it protects."""
+"""What a release protects, in words."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
-
-from ._error_law import ErrorLaw
-from ._facts import Facts, Query
-from ._region import Observation
-
-
-@runtime_checkable
-class Released(Protocol):
-    """What is read of a `Release`."""
-
-    @property
-    def value(self) -> Any: ...
-
-    @property
-    def mechanism(self) -> str: ...
-
-    @property
-    def reproducible(self) -> bool: ...
-
-    @property
-    def error_law(self) -> ErrorLaw | None: ...
-
-    @property
-    def observation(self) -> Observation | None: ...
-
-    @property
-    def facts(self) -> Facts: ...
+from ._facts import Query, Released
 
 
 def subject_in_sample(release: Released) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ._error_law import ChiLaw, chi_exceeded
+from ._facts import Released
 from ._population import (
     check_mean,
     checked_dispersion,
@@ -19,7 +20,7 @@ from ._population import (
     variance_bound,
 )
 from ._region import OF, Observation
-from ._released import Released, subject_in_sample
+from ._released import subject_in_sample
 
 _SMALLEST = 1e-12  # p-values that are found by bisection are not told below this
 _SAME_BALL = (

@@ -11,10 +11,9 @@ import dataclasses
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
-from ._facts import Query
+from ._facts import Query, Released
 from ._population import are_of_the_same, known_of, same_center
 from ._region import Observation, Region, region_of
-from ._released import Released
 
 SHARE = 0.2  # of the error probability of a region, for the bound
 _INSIDE = 1e-11  # clamped records lie a hair inside the ball, relative to the reach

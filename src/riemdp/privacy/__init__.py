@@ -18,15 +18,14 @@ from ._calibration import (
     gaussian_noise_multiplier,
     subsampled_gaussian_noise_multiplier,
 )
-from ._guarantee import (
-    Guarantee,
+from ._constructors import (
     allocated_gaussian,
     approximate,
     gaussian,
-    none,
     pure,
     subsampled_gaussian,
 )
+from ._guarantee import Guarantee, none
 from ._ledger import Ledger, charge, session_ledger
 from ._participation import participation
 from ._replacement import replace_one

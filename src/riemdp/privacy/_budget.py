@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import invalid, real
-from . import _elsewhere
+from . import _open_ledgers
 
 # Numbers outside say nothing about privacy, and their squares and logarithms are no float64.
 _LEAST_EPSILON, _LARGEST_EPSILON, _LEAST_DELTA = 1e-30, 1e30, 1e-300
@@ -48,7 +48,7 @@ class Budget:
         """Every release needs a budget: a worker process that is sent one learns from it that a
         ledger is open where it comes from.
         """
-        return _elsewhere.marked(self.__dict__)
+        return _open_ledgers.marked(self.__dict__)
 
     def __copy__(self) -> Budget:
         return self
@@ -58,7 +58,7 @@ class Budget:
         return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(_elsewhere.received(state))
+        self.__dict__.update(_open_ledgers.received(state))
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})"

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
-from ._guarantee import Guarantee, allocated_gaussian, gaussian, subsampled_gaussian
+from ._constructors import allocated_gaussian, gaussian, subsampled_gaussian
+from ._guarantee import Guarantee
 from .accounting import fourier
 from .accounting.allocation import LEAST_NOISE
 from .accounting.bounds import simple_epsilon

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 from .._errors import BudgetExceeded, check_float64, counted, invalid
-from . import _ambient, _elsewhere
-from ._book import Book
+from . import _open_ledgers
+from ._book import Book, Entry, State, plan_of, remedy
 from ._budget import Budget
 from ._guarantee import Guarantee, as_guarantee
-from ._ledger_state import Entry, State, plan_of, remedy
 from ._permit import Permit, Receipt, new_id
 
 
@@ -273,11 +272,11 @@ class Ledger:
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Self:
         self._check_ambient()
-        _ambient.enter(self)
+        _open_ledgers.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _ambient.leave(self)
+        _open_ledgers.leave(self)
 
     def _check_ambient(self) -> None:
         """Refuse to be the ledger of whatever runs in a block or a session; this kind may be."""
@@ -290,7 +289,7 @@ class Ledger:
         Raises:
             InvalidArgument: That block is over: this is a task or thread that it started.
         """
-        return cast("Ledger | None", _ambient.current())
+        return cast("Ledger | None", _open_ledgers.current())
 
     def __repr__(self) -> str:
         said = f"Ledger(budget={self.budget}, {self._book.state.all_charges} charges)"
@@ -342,12 +341,12 @@ def charge(
     """
     check_float64()
     guarantee = as_guarantee(guarantee)
-    _elsewhere.keep_telling()
+    _open_ledgers.keep_telling()
     if ledger is None:
         ledger = Ledger.current()
     run = new_id() if run is None else run
     if ledger is None:
-        _elsewhere.refuse_unseen()
+        _open_ledgers.refuse_unseen()
         return Permit(guarantee, Receipt(run, False))
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
@@ -390,7 +389,7 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
     if ledger is not None:
         ledger._check_ambient()
-    _ambient.begin_session(ledger)
+    _open_ledgers.begin_session(ledger)
     return ledger
 
 
@@ -409,4 +408,4 @@ def refuse_sent(budget: Budget | None, ledger: Ledger | None, name: str = "") ->
         InvalidArgument: It is such a budget.
     """
     if ledger is None and Ledger.current() is None:
-        _elsewhere.refuse_sent(budget, f"{name}argument `budget`")
+        _open_ledgers.refuse_sent(budget, f"{name}argument `budget`")

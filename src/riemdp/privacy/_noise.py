@@ -18,10 +18,11 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from .._errors import InvalidArgument, invalid
-from . import _elsewhere
+from . import _open_ledgers
 from ._budget import Budget
 from ._calibration import gaussian_noise_multiplier
-from ._guarantee import Guarantee, gaussian, pure
+from ._constructors import gaussian, pure
+from ._guarantee import Guarantee
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Noise(abc.ABC):
                 " less than its delta alone; give a larger share. Nothing was spent"
             )
         stated = Budget(epsilon, self.whole.delta)
-        _elsewhere.passed_on(self.whole, [stated])
+        _open_ledgers.passed_on(self.whole, [stated])
         return stated
 
     @property

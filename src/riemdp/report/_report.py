@@ -13,8 +13,8 @@ from .._errors import integer, invalid
 from .._files import staged
 from .._version import __version__
 from ..privacy import Ledger
+from ..privacy._book import is_ledger
 from ..privacy._guarantee import PERSON
-from ..privacy._ledger_state import is_ledger
 from . import _facts, _page
 from ._statement import Statement
 
