@@ -203,7 +203,7 @@ _CODE = "DP-RGD, noise of the authors' code"
 
 def _digit_table() -> Any:
     x = digits().images.reshape(-1, 64)
-    return Table(x[:, np.std(x, axis=0) > 0], None, "digits", "scikit-learn", "CC BY 4.0")
+    return Table(x[:, np.std(x, axis=0) > 0], "digits", "scikit-learn", "CC BY 4.0")
 
 
 @experiment(

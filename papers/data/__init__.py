@@ -8,9 +8,7 @@ from .images import cifar10, fashion_mnist, kmnist, mnist, octmnist, pathmnist, 
 from .records import Covariances, Graph, Images, Ratings, Table
 from .tables import (
     erp_covariances,
-    ijcnn1,
     movielens_1m,
-    read_libsvm,
     riemopt_ijcnn,
     riemopt_satimage,
 )
@@ -29,7 +27,6 @@ __all__ = [
     "faces",
     "fashion_mnist",
     "histology_patches",
-    "ijcnn1",
     "kmnist",
     "laplacian_eigenmap",
     "mammals_embedding",
@@ -40,7 +37,6 @@ __all__ = [
     "pathmnist",
     "poincare_embedding",
     "read_idx",
-    "read_libsvm",
     "riemopt_ijcnn",
     "riemopt_satimage",
     "textures",

@@ -1,8 +1,8 @@
 """Where the bytes of a data set come from: the folder `RIEMDP_DATA`, then the cache, then its
 public address.
 
-Downloads are checked against the publisher's checksum and arrive whole or not at all. Nothing here
-is imported at package import: `pooch` and `rich` are loaded when a file has to be fetched.
+Downloads are checked against the publisher's checksum and arrive whole or not at all. `pooch` is
+imported when a file has to be fetched.
 """
 
 from __future__ import annotations
@@ -95,16 +95,14 @@ def find(file: PublicFile, *, download: bool = True) -> Path:
     failures = []
     for url in file.urls:
         try:
-            with _ProgressBar(file.name) as bar:
-                downloader: Any = pooch.HTTPDownloader(timeout=30, progressbar=cast(Any, bar))
-                got = pooch.retrieve(
-                    url,
-                    known_hash=file.checksum,
-                    fname=file.name,
-                    path=target,
-                    downloader=downloader,
-                )
-                return Path(got)
+            got = pooch.retrieve(
+                url,
+                known_hash=file.checksum,
+                fname=file.name,
+                path=target,
+                downloader=cast(Any, pooch.HTTPDownloader(timeout=30)),
+            )
+            return Path(got)
         # every cause (no network, 404, wrong checksum, full disk) ends in one clear message
         except Exception as error:
             first_line = str(error).partition("\n")[0]
@@ -136,47 +134,3 @@ def _checksum_is_right(path: Path, checksum: str | None) -> bool:
 
     algorithm, _, digest = checksum.partition(":")
     return pooch.file_hash(str(path), alg=algorithm) == digest
-
-
-class _ProgressBar:
-    """The four methods that pooch requires of a progress bar, drawn by rich (on stderr, only on a
-    terminal).
-    """
-
-    def __init__(self, title: str):
-        self.total = 0
-        self._title = title
-
-    def __enter__(self) -> _ProgressBar:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TransferSpeedColumn,
-        )
-
-        self._progress: Any = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._progress.start()
-        self._task = self._progress.add_task(f"downloading {self._title}", total=None)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, amount: int) -> None:
-        self._progress.update(self._task, advance=amount, total=self.total or None)
-
-    def reset(self) -> None:
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        pass

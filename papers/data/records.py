@@ -9,14 +9,29 @@ import numpy as np
 from ..checks import invalid
 
 
+class _Labelled:
+    """Records, the first field, with a label of a class for each."""
+
+    name: str
+    labels: np.ndarray
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        first, held = next(iter(vars(self).items()))
+        return (
+            f"{type(self).__name__}({self.name!r}, {first}={held.dtype}{list(held.shape)},"
+            f" {len(self.classes)} classes)"
+        )
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Table:
-    """A table of records: `values` (n, features) float64 and, where the set has them, `labels`
-    (n,).
-    """
+    """A table of records: `values` (n, features) float64."""
 
     values: np.ndarray
-    labels: np.ndarray | None
     name: str
     source: str
     licence: str
@@ -25,14 +40,11 @@ class Table:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return (
-            f"Table({self.name!r}, values=float64{list(self.values.shape)},"
-            f" labels={self.labels is not None})"
-        )
+        return f"Table({self.name!r}, values=float64{list(self.values.shape)})"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Covariances:
+class Covariances(_Labelled):
     """SPD `matrices` (n, k, k) float64 with `labels` (n,), int64 indices into `classes`."""
 
     matrices: np.ndarray
@@ -41,15 +53,6 @@ class Covariances:
     name: str
     source: str
     licence: str
-
-    def __len__(self) -> int:
-        return len(self.matrices)
-
-    def __repr__(self) -> str:
-        return (
-            f"Covariances({self.name!r}, matrices=float64{list(self.matrices.shape)},"
-            f" {len(self.classes)} classes)"
-        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -122,7 +125,7 @@ class Graph:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Images:
+class Images(_Labelled):
     """Labelled images.
 
     `images` (n, height, width) grey or (n, height, width, 3) RGB, as stored: uint8 in [0, 255] or
@@ -136,15 +139,6 @@ class Images:
     name: str
     source: str
     licence: str
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __repr__(self) -> str:
-        return (
-            f"Images({self.name!r}, images={self.images.dtype}{list(self.images.shape)},"
-            f" {len(self.classes)} classes)"
-        )
 
     def of_class(self, label: int | str) -> np.ndarray:
         """The images of one class, given by its number or its name."""

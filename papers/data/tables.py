@@ -1,31 +1,16 @@
-"""Tables, covariances and ratings: LibSVM, the matrices of Han2024, EEG/MEG covariances,
-MovieLens-1M.
-"""
+"""Tables, covariances and ratings: the matrices of Han2024, EEG/MEG covariances, MovieLens-1M."""
 
 from __future__ import annotations
 
 import zipfile
-from pathlib import Path
 
 import numpy as np
 from scipy.io import loadmat
-from sklearn.datasets import load_svmlight_file
 
-from ..checks import integer
 from .files import PublicFile, find, unreadable
 from .records import Covariances, Ratings, Table
 
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 _RIEMOPT = "https://raw.githubusercontent.com/andyjm3/DP-RiemOpt/1c3ecd27494164c7065a12d5c6338019fa601059/data/"
-# LibSVM states no checksum; the loader checks the content (number of rows, columns and labels)
-# instead.
-_IJCNN1 = PublicFile(
-    "libsvm",
-    "ijcnn1.trn.bz2",
-    (_LIBSVM + "ijcnn1.bz2",),
-    None,
-    "no licence stated (IJCNN 2001 challenge)",
-)
 _IJCNN_MAT = PublicFile(
     "libsvm",
     "dp_riemopt_ijcnn.mat",
@@ -50,25 +35,6 @@ _MOVIELENS = PublicFile(
 )
 
 ERP_SCALE = 1e25  # public constant: the covariances are in T^2 or V^2 with entries of about 1e-25
-
-
-def ijcnn1(*, download: bool = True) -> Table:
-    """ijcnn1 (LibSVM, training file): 49 990 records, 22 features, labels -1 (45 137) and +1 (4
-    853).
-    """
-    path = find(_IJCNN1, download=download)
-    table = read_libsvm(path, n_features=22, name="ijcnn1 (LibSVM)", licence=_IJCNN1.licence)
-    labels = table.labels
-    assert labels is not None
-    if (
-        len(table) != 49990
-        or int(np.sum(labels == 1)) != 4853
-        or int(np.sum(labels == -1)) != 45137
-    ):
-        raise unreadable(
-            path, f"it has {len(table)} records, but ijcnn1 has 49990 of which 4853 are positive"
-        )
-    return table
 
 
 def riemopt_ijcnn(*, download: bool = True) -> Table:
@@ -134,27 +100,6 @@ def movielens_1m(*, download: bool = True) -> Ratings:
     )
 
 
-def read_libsvm(
-    path: str | Path, *, n_features: int, name: str = "LibSVM table", licence: str = "unknown"
-) -> Table:
-    """Read a file in LibSVM format ("label index:value ...", indices from 1) into a dense table.
-
-    The file may be compressed (endings .gz and .bz2). `n_features` is public and fixed in advance:
-    an index beyond it is an error, not a wider table.
-    """
-    path = Path(path)
-    n_features = integer("n_features", n_features)
-    try:
-        sparse, labels = load_svmlight_file(str(path), zero_based=False)  # pyright: ignore[reportArgumentType]
-    except (ValueError, OSError, EOFError) as error:
-        raise unreadable(path, f"it is not in LibSVM format ({type(error).__name__})") from error
-    if sparse.shape[1] > n_features:
-        raise unreadable(path, f"a feature index lies outside 1..{n_features}")
-    dense = np.zeros((len(labels), n_features))
-    dense[:, : sparse.shape[1]] = sparse.toarray()
-    return Table(dense, labels, name, str(path), licence)
-
-
 def _read_mat(
     file: PublicFile, key: str, shape: tuple[int, int], name: str, download: bool
 ) -> Table:
@@ -165,4 +110,4 @@ def _read_mat(
         raise unreadable(path, f"it has no matrix `{key}` ({error})") from error
     if values.shape != shape:
         raise unreadable(path, f"`{key}` has shape {values.shape}, expected {shape}")
-    return Table(values, None, name, str(path), file.licence)
+    return Table(values, name, str(path), file.licence)

@@ -4,7 +4,6 @@ without a network.
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import os
@@ -148,19 +147,6 @@ def test_cifar10_reads_arrays_and_runs_no_code(folders, tmp_path):
     with pytest.raises(DataUnavailable, match="cifar"):
         datasets.cifar10("test")
     assert not witness.exists()
-
-
-def test_libsvm(tmp_path):
-    path = tmp_path / "small.bz2"
-    path.write_bytes(bz2.compress(b"+1 1:0.5 3:-2\n-1 2:1e-3 # remark\n\n-1\n"))
-    table = datasets.read_libsvm(path, n_features=3)
-    np.testing.assert_array_equal(table.values, [[0.5, 0, -2], [0, 1e-3, 0], [0, 0, 0]])
-    np.testing.assert_array_equal(table.labels, [1, -1, -1])
-    with pytest.raises(DataUnavailable, match="outside"):
-        datasets.read_libsvm(path, n_features=2)
-    path.write_bytes(b"one two\n")
-    with pytest.raises(DataUnavailable, match="LibSVM"):
-        datasets.read_libsvm(path, n_features=2)
 
 
 def test_movielens(folders):
@@ -311,7 +297,6 @@ def test_laplacian_eigenmap_of_a_path_graph():
 def test_real_files():
     mnist = datasets.mnist("all")
     assert np.bincount(mnist.labels)[[0, 1]].tolist() == [6903, 7877]
-    assert datasets.ijcnn1().values.shape == (49990, 22)
     assert datasets.riemopt_ijcnn().values.shape == (49990, 14)
     assert datasets.riemopt_satimage().values.shape == (6430, 36)
     erp = datasets.erp_covariances()

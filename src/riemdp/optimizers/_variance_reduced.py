@@ -21,7 +21,6 @@ charged at every step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +39,8 @@ from ._steps import AbstractStep, Anchor, Row
 LARGE = 1e150  # "no bound" in a run without noise, where products with 0 must stay 0
 
 
-class NoiseSplit(NamedTuple):
+@dataclass(frozen=True)
+class NoiseSplit:
     """Noise multipliers of the two queries."""
 
     z1: float  # full gradient
@@ -124,7 +124,7 @@ class SvrgSettings:
 
     def guarantee(self, split: NoiseSplit) -> Guarantee:
         """The guarantee of a whole run, replace-one."""
-        if min(split) <= 0:
+        if split.z1 <= 0 or split.z2 <= 0:
             return none()
         fulls, inners = self.total_queries
         whole = Batches(self.n, self.n, "full").guarantee(split.z1, fulls)

@@ -384,11 +384,11 @@ def _calibrated_split(settings: SvrgSettings, epsilon: float, delta: float) -> N
     is then found with the accountant itself.
     """
     budget = Budget(epsilon, delta)
-    z1, z2 = _guess(settings, 1.0 / gaussian_noise_multiplier(budget))
+    guess = _guess(settings, 1.0 / gaussian_noise_multiplier(budget))
     low, high = 0.0, math.inf  # scales known to be too small, and to suffice
     scale = 1.0
     for _ in range(60):
-        spent = settings.guarantee(NoiseSplit(scale * z1, scale * z2))
+        spent = settings.guarantee(NoiseSplit(scale * guess.z1, scale * guess.z2))
         if spent.within(budget):
             high = scale
             got = spent.epsilon(delta)
@@ -408,7 +408,7 @@ def _calibrated_split(settings: SvrgSettings, epsilon: float, delta: float) -> N
             f"no noise was found that keeps this DPRSVRG run within {budget}; use fewer epochs or"
             " inner steps"
         )
-    return NoiseSplit(high * z1, high * z2)
+    return NoiseSplit(high * guess.z1, high * guess.z2)
 
 
 def _subsampled_cost(settings: SvrgSettings, z2: float, count: int) -> float:
