@@ -9,13 +9,16 @@ import threading
 
 import numpy as np
 
-from riemdp import InvalidArgument
+from riemdp import Budget, InvalidArgument
 from riemdp.cli import main
 
 from . import data as d
 from .entry import REFUSED, Entry, Refusal
 
 UNUSABLE = 2
+# A command says what an attack finds that sees all of a ledger: for two releases of 20 that takes a
+# minute.
+MODERATE = Budget(10.0, 1e-6)
 
 
 class Exit(InvalidArgument):
@@ -156,6 +159,7 @@ def of_command(name, variant, claim, told, *fixed, make=None, refusals=WRONG, **
     call = command(name, told, *fixed)
     data = make or d.plain(d.matrices)
     facts = {"lists": False, "files": True, "seeded": False, "refusals": refusals} | facts
+    facts |= {"budget": MODERATE}
     return Entry(f"riemdp.cli.main {name}", variant, claim, call, data, **facts)
 
 
