@@ -3,7 +3,7 @@
     python -m tests.contract.processes fork|spawn|forkserver
 
 A process in which JAX has worked cannot be forked safely: this one does nothing but start workers,
-and the rows, whose data need JAX, are imported there.
+which inherit the rows by a fork, and import them otherwise.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ def main(method: str) -> None:
     context = multiprocessing.get_context(method)
     found: dict[str, Any] = {}
     if method == "fork":
+        rows()
+        assert not is_at_work(), "JAX has threads, which a fork does not have"
         found["without"] = in_worker(context, without_a_ledger, method)
     elif method == "forkserver":  # the server knows of no ledger from its start
         in_worker(context, nothing, method)
@@ -111,6 +113,13 @@ def main(method: str) -> None:
         found["beside"] = in_worker(context, beside_a_ledger, method)
     found["charged"] = ledger.charges
     print(json.dumps(found))
+
+
+def is_at_work() -> bool:
+    """Whether JAX has started anything in this process."""
+    from jax._src import xla_bridge
+
+    return bool(xla_bridge.backends_are_initialized())
 
 
 def in_worker(context: Any, work: Any, method: str) -> Any:
