@@ -138,7 +138,13 @@ def imported(source: Source, node: ast.Import | ast.ImportFrom) -> list[str]:
     return [f"{base}.{alias.name}" for alias in node.names]
 
 
-def imports(source: Source, *, module_level: bool) -> Iterator[tuple[str, int]]:
+def last_part(node: ast.AST) -> str:
+    """Of a dotted name."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+@functools.cache
+def imports(source: Source, *, module_level: bool) -> tuple[tuple[str, int], ...]:
     """(dotted name, line) of the imports that run on import of the file, or of all, those inside
     functions included.
     """
@@ -149,9 +155,9 @@ def imports(source: Source, *, module_level: bool) -> Iterator[tuple[str, int]]:
                 for name in imported(source, child):
                     yield name, child.lineno
             elif (
-                isinstance(child, ast.If)
-                and ast.unparse(child.test).endswith("TYPE_CHECKING")
-                and module_level
+                module_level
+                and isinstance(child, ast.If)
+                and last_part(child.test) == "TYPE_CHECKING"
             ):
                 for other in child.orelse:
                     yield from visit(other)
@@ -161,23 +167,23 @@ def imports(source: Source, *, module_level: bool) -> Iterator[tuple[str, int]]:
             ):
                 yield from visit(child)
 
-    yield from visit(source.tree)
+    found = list(visit(source.tree))
     if not module_level:  # importlib.import_module("riemdp.x") and the like
-        for node in ast.walk(source.tree):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and re.fullmatch(r"riemdp(\.\w+)+", node.value)
-            ):
-                yield node.value, node.lineno
+        found += [
+            (node.value, node.lineno)
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"riemdp(\.\w+)+", node.value)
+        ]
+    return tuple(found)
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     """(last part of the called name, call)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rsplit(".", 1)[-1]
-            yield name, node
+            yield last_part(node.func), node
 
 
 def functions(source: Source) -> Iterator[ast.FunctionDef]:
@@ -269,9 +275,7 @@ def noise_outside(sources: list[Source]) -> list[str]:
             ]
         if source.package in MUST_BE_SECRET:
             for node in ast.walk(source.tree):
-                if isinstance(node, ast.Attribute) and re.search(
-                    r"(^|\.)random\.\w+$", ast.unparse(node)
-                ):
+                if isinstance(node, ast.Attribute) and last_part(node.value) == "random":
                     text = ast.unparse(node)
                     # key_data only reads a key that a caller of a sampler passed in; Generator is
                     # the name of a type.
