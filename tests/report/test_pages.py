@@ -116,6 +116,7 @@ def test_every_page_says_who_is_protected_who_sees_what_and_how_large_the_error_
         assert rows["Error from noise"]
         sites = name.startswith("sites")
         assert ("The server" in rows["Who sees what"]) is sites, name
+        assert ("What the server and the other sites learn" in words(report)) is sites, name
         assert all(text in words(report) for text in rows.values()), name
 
 
@@ -133,6 +134,19 @@ def test_the_page_of_a_federated_run_is_not_silent_about_the_server_and_the_site
     cost = done.participation_guarantee(most).epsilon(report.delta)
     assert f"took part {most} times can state epsilon {Commands.rounded_up(cost)}" in page
     assert report.records == 400
+    # the section that is signed: what each site's part has cost it, and what the noise does
+    assert "What the server and the other sites learn" in page
+    assert "The other sites see what the server sends" in page
+    told = report.to_dict()
+    for site in told["sites"]:
+        asked = done.invitations[site["name"]]
+        assert done.plan is not None
+        own = done.plan.local[done.details["sizes"][site["name"]]].repeat(asked)
+        assert site["epsilon"] == pytest.approx(own.epsilon(report.delta), rel=1e-12)
+        assert f"asked {asked} times: epsilon {Commands.rounded_up(site['epsilon'])}" in page
+    # one step of 0.25 along a mean gradient in the plane, averaged over two sites
+    expected = 0.25 * max(done.plan.sigmas) * 2**0.5 / 2**0.5
+    assert told["noise_of_a_round"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_json_of_every_report_is_that_of_the_schema(all_reports):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point
-from ..optimizers import OptimizationResult
+from ..optimizers import DPRGD, OptimizationResult
 from ..optimizers._account import Account, check_affordable
 from ..optimizers._checks import check_data, check_initial
 from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
@@ -54,6 +57,13 @@ class FederatedResult(OptimizationResult):
         k = integer("k", k, at_least=0)
         assert self.plan is not None
         return worst([g.repeat(k) for g in self.plan.local.values()], self.plan.delta)
+
+    def site_guarantee(self, name: str) -> Guarantee:
+        """What the site of this name can state for its own records: one local release for each
+        time that it was asked. Replace-one.
+        """
+        assert self.plan is not None
+        return self.plan.local[self.details["sizes"][name]].repeat(self.invitations[name])
 
     def __str__(self) -> str:
         most = max(self.invitations.values(), default=0)
@@ -234,6 +244,7 @@ def result_of(
             "protects": prirfed.problem.protects,
             "noise": prirfed.noise,
             "numerics": _arithmetic(prirfed, plan),
+            "noise_of_a_round": _noise_of_a_round(prirfed, plan),
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
             **of_people,
         },
@@ -255,6 +266,20 @@ def _arithmetic(prirfed: PriRFed, plan: FederatedPlan) -> str:
     )
     whole = all(steps.details["numerics"] == LATTICE for steps in local)
     return LATTICE if whole else IDEALISED
+
+
+def _noise_of_a_round(prirfed: PriRFed, plan: FederatedPlan) -> float | None:
+    """How far the noise of one round with `agents_per_round` equal agents moves the point: the root
+    mean squared distance to first order, by the largest noise of one of them. None: no formula.
+    """
+    if not isinstance(prirfed.local, DPRGD) or not plan.guarantee.is_private:
+        return None
+    sites, sigma, records = prirfed.agents_per_round, _sigma(plan), min(plan.sizes)
+    if plan.shared is not None:  # one step along the mean over the records of all sites
+        sites, records = 1, sum(plan.sizes)
+    steps: Any = plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=sigma)
+    length = math.sqrt(prirfed.problem.manifold.dim * float(np.sum(np.square(steps.rates))))
+    return length * sigma / math.sqrt(sites)
 
 
 def _sigma(plan: FederatedPlan) -> float:

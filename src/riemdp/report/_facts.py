@@ -288,6 +288,25 @@ def seen_by(release: Release | OptimizationResult) -> str:
     )
 
 
+def sites_of(release: Release | OptimizationResult, delta: float) -> list[tuple[str, int, float]]:
+    """Of each site of a federated release its name, how often it was asked, and the epsilon that
+    this cost its own records; empty for other releases.
+    """
+    known, made = known_of(release), cast("Any", release)
+    if "sums" in known and "sites" in known:  # a search asks all, and is charged as a whole
+        whole = float(release.guarantee.epsilon(delta))
+        return [(f"each of {known['sites']} sites", known["sums"], whole)]
+    return [
+        (name, asked, float(made.site_guarantee(name).epsilon(delta)))
+        for name, asked in getattr(release, "invitations", {}).items()
+    ]
+
+
+def noise_of_a_round(release: Release | OptimizationResult) -> float | None:
+    """How far the noise of one round moves the result, where that is known."""
+    return known_of(release).get("noise_of_a_round")
+
+
 def participation(release: Release | OptimizationResult, delta: float) -> str | None:
     """What a site can state that knows how often it took part; None where no sites took part."""
     invitations = getattr(release, "invitations", None)

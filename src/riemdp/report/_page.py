@@ -144,6 +144,9 @@ def page_of(report: Statement) -> str:
         "strength": word,
         "strength_meaning": meaning,
         "several": several,
+        "seen_by": _facts.seen_by(report.release),
+        "sites": _facts.sites_of(report.release, report.delta),
+        "noise_of_a_round": _facts.noise_of_a_round(report.release),
     }
     return _environment().get_template("report.html.j2").render(facts)
 

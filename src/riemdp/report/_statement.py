@@ -237,6 +237,11 @@ class Statement:
             "one_record_is": self.record_is,
             "max_records_per_person": self.max_records_per_person,
             "seen_by": _facts.seen_by(self.release),
+            "noise_of_a_round": json_number(_facts.noise_of_a_round(self.release)),
+            "sites": [
+                {"name": name, "asked": asked, "epsilon": json_number(epsilon)}
+                for name, asked, epsilon in _facts.sites_of(self.release, self.delta)
+            ],
             "space": self.space,
             "domain": self.domain,
             "radius": json_number(self.radius),
