@@ -25,7 +25,7 @@ from ..manifolds._base import AbstractManifold, Point
 from ..problems._problem import Batch, Problem
 from ._kernels import gradient_function
 from ._people import Grouped, each_record
-from ._records import unfolded
+from ._records import clamped, unfolded
 
 MOST_ROUNDING = 1e-5  # of a sum of clipped gradients, as a part of the clip norm
 _SMALLEST_BLOCK = 64
@@ -68,7 +68,7 @@ def clipped_sum(
     center = jnp.zeros(manifold.dim)
     if centered:
         assert problem.ball is not None
-        records = each_record(problem.ball.on(manifold).clamp, records)
+        records = each_record(functools.partial(clamped, problem.ball.on(manifold)), records)
         center = jnp.asarray(center_gradient(problem, point))
     size = max(1, BLOCK // places)
     while size >= 2 * n and size > _SMALLEST_BLOCK:

@@ -66,7 +66,7 @@ class PrivateRecords:
         if isinstance(self.held, Stream):
             step = partial(clamp_flagged, domain.manifold, domain.center, domain.radius)
             return PrivateRecords(self.held.then(step))
-        return PrivateRecords(each_record(domain.clamp, self.held))
+        return PrivateRecords(each_record(partial(clamped, domain), self.held))
 
     def prepared(self, kernel: AbstractKernel) -> PrivateRecords:
         """The records in the form that the kernel takes."""
@@ -123,6 +123,14 @@ class PrivateRecords:
             return problem.objective(w, self.held)
         total, weight = self.held.sums(partial(_summed_losses, problem.loss, w, self.held.rows))
         return float(total) / weight
+
+
+def clamped(domain: Domain, records: Batch) -> Batch:
+    """The records, moved into a public ball. On NumPy, as those of a stream: of arrays of JAX each
+    operation of a clamp is compiled by itself, which takes seconds.
+    """
+    moved = domain.clamp(jax.tree.map(np.asarray, records))
+    return jax.tree.map(jnp.asarray, moved)
 
 
 def _prepared_part(kernel: AbstractKernel, records: Batch) -> tuple[Any, None]:

@@ -172,8 +172,11 @@ def _admitted(
     """The records moved into the ball, which are points, and which lay outside or are none."""
     points = map_leaves(lambda leaf: np.empty(leaf.shape), x)
     valid, outside = np.zeros((2, int(counts.sum())), dtype=bool)
+    origin = manifold.origin
     for some in _Blocks.all(starts, counts):
-        parts = map_leaves(lambda leaf, s=some: s.filled(_cut(leaf[s.rows], s.used), 0.0), x)
+        parts = map_leaves(
+            lambda leaf, o, s=some: s.filled(_where_used(leaf[s.rows], s.used, o), o), x, origin
+        )
         got, *flags = _admit(manifold, ball, parts)
         to, own = some.rows[some.used], len(some.who)
         for into, leaf in zip(leaves(points), leaves(got), strict=True):
@@ -183,8 +186,11 @@ def _admitted(
     return points, valid, outside
 
 
-def _cut(x: np.ndarray, used: np.ndarray) -> np.ndarray:
-    return np.where(used.reshape(*used.shape, *[1] * (x.ndim - 2)), x, 0.0)
+def _where_used(x: np.ndarray, used: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """The records in the places that are used, a point in the others: zeros, of which a space of
+    matrices has no decomposition, take ten times as long.
+    """
+    return np.where(used.reshape(*used.shape, *[1] * (x.ndim - 2)), x, origin)
 
 
 def _admit(
