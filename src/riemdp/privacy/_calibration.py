@@ -185,7 +185,7 @@ def _allocated(epsilon: float, delta: float, steps: int, epochs: int) -> float:
     def coarse(z: float) -> float:
         if z < LEAST_NOISE:
             return fine(z)
-        return fourier.epsilon((CoarselyAllocatedEvent(z, steps, epochs),), delta)
+        return fourier.epsilon((CoarselyAllocatedEvent(z, steps, count=epochs),), delta)
 
     # The coarse figures are too large by a factor that hardly depends on z: found once, it leads
     # to where one or two fine evaluations settle it.

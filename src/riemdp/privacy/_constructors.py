@@ -134,7 +134,7 @@ def subsampled_gaussian(
     q = batch_size / population
     if z < _LEAST_NOISE:  # whoever is drawn is seen, and nothing more can be said
         return approximate(0.0, q, adjacency=adjacency).repeat(steps)
-    return Guarantee(adjacency, merge([SampledGaussianEvent(z, q, sampling, steps)]))
+    return Guarantee(adjacency, merge([SampledGaussianEvent(z, q, sampling, count=steps)]))
 
 
 def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) -> Guarantee:
@@ -176,4 +176,4 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
     steps, epochs = integer("steps", steps), integer("epochs", epochs)
     if steps == 1 or z < LEAST_NOISE:
         return gaussian(z, epochs, adjacency=ADD_REMOVE)
-    return Guarantee(ADD_REMOVE, merge([AllocatedGaussianEvent(z, steps, epochs)]))
+    return Guarantee(ADD_REMOVE, merge([AllocatedGaussianEvent(z, steps, count=epochs)]))

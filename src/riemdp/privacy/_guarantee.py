@@ -238,7 +238,7 @@ class Guarantee:
         if isinstance(part, GaussianEvent):
             return GaussianEvent(part.squared_mu * size * size)
         if isinstance(part, PureEvent):
-            return PureEvent(part.epsilon * size, part.count)
+            return PureEvent(part.epsilon * size, count=part.count)
         if isinstance(part, ApproximateEvent) and part.count == 1:
             failure = part.delta * geometric_sum(part.epsilon, size)
             return (

@@ -74,7 +74,7 @@ def participation(
         if rho >= 1.0:
             parts.extend(p.repeat(count) for p in local.parts)
         else:
-            parts.append(MixtureEvent(rho, local.parts, count))
+            parts.append(MixtureEvent(rho, local.parts, count=count))
     return replace(local, parts=merge(parts), quoted_delta=None)
 
 

@@ -5,8 +5,8 @@ it was applied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from ..._errors import InvalidArgument, integer, invalid, one_of, real
 
@@ -28,47 +28,46 @@ class GaussianEvent:
 
 
 @dataclass(frozen=True)
-class PureEvent:
-    epsilon: float
-    count: int = 1
+class CountedEvent:
+    """So many applications of one mechanism, each with noise of its own."""
 
-    def repeat(self, times: int) -> PureEvent:
+    kind: ClassVar[str]
+    count: int = field(default=1, kw_only=True)
+
+    def repeat(self, times: int) -> Self:
         return replace(self, count=self.count * times)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class PureEvent(CountedEvent):
+    kind: ClassVar[str] = "pure"
+    epsilon: float
 
     def describe(self) -> str:
         return _times(self.count) + f"a pure release of epsilon {self.epsilon:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "pure", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class ApproximateEvent:
+class ApproximateEvent(CountedEvent):
+    kind: ClassVar[str] = "approximate"
     epsilon: float
     delta: float
-    count: int = 1
-
-    def repeat(self, times: int) -> ApproximateEvent:
-        return replace(self, count=self.count * times)
 
     def describe(self) -> str:
         return _times(self.count) + f"an ({self.epsilon:.6g}, {self.delta:.6g}) release"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "approximate", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class SampledGaussianEvent:
+class SampledGaussianEvent(CountedEvent):
     """Gaussian noise on a random share `rate` of the records, fresh in each of `count` steps."""
 
+    kind: ClassVar[str] = "sampled-gaussian"
     noise_multiplier: float
     rate: float
     sampling: str
-    count: int = 1
-
-    def repeat(self, times: int) -> SampledGaussianEvent:
-        return replace(self, count=self.count * times)
 
     def describe(self) -> str:
         how = (
@@ -82,20 +81,14 @@ class SampledGaussianEvent:
             f" the records drawn {how}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "sampled-gaussian", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class AllocatedGaussianEvent:
+class AllocatedGaussianEvent(CountedEvent):
     """Gaussian noise in each of `steps` steps, one of which uses the record; `count` epochs."""
 
+    kind: ClassVar[str] = "allocated-gaussian"
     noise_multiplier: float
     steps: int
-    count: int = 1
-
-    def repeat(self, times: int) -> AllocatedGaussianEvent:
-        return replace(self, count=self.count * times)
 
     def describe(self) -> str:
         epochs = f"{self.count} epoch{'s' if self.count > 1 else ''}"
@@ -104,26 +97,20 @@ class AllocatedGaussianEvent:
             f" {self.noise_multiplier:.6g}, every record in one secret random step of each epoch"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "allocated-gaussian", **asdict(self)}
-
 
 class CoarselyAllocatedEvent(AllocatedGaussianEvent):
     """The same with larger figures that take less time, for a search; in no guarantee."""
 
 
 @dataclass(frozen=True)
-class MixtureEvent:
+class MixtureEvent(CountedEvent):
     """With probability `rate` the releases `local`, else nothing; independently in each of `count`
     rounds.
     """
 
+    kind: ClassVar[str] = "mixture"
     rate: float
     local: tuple[Event, ...]
-    count: int = 1
-
-    def repeat(self, times: int) -> MixtureEvent:
-        return replace(self, count=self.count * times)
 
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.local)
@@ -135,7 +122,7 @@ class MixtureEvent:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kind": "mixture",
+            "kind": self.kind,
             "rate": self.rate,
             "local": [p.to_dict() for p in self.local],
             "count": self.count,
@@ -221,7 +208,7 @@ def merge(parts: Iterable[Event]) -> tuple[Event, ...]:
             groups.setdefault(part.size, []).extend(part.inner)
             continue
         if isinstance(part, ApproximateEvent) and part.delta == 0.0:
-            part = PureEvent(part.epsilon, part.count)
+            part = PureEvent(part.epsilon, count=part.count)
         if isinstance(part, PureEvent) and part.epsilon == 0.0:
             continue
         one = part if part.count == 1 else replace(part, count=1)
@@ -249,7 +236,7 @@ def _sort_key(part: Event) -> tuple[int, float, float, str]:
         return kind, part.epsilon, 0.0, ""
     if isinstance(part, ApproximateEvent):
         return kind, part.epsilon, part.delta, ""
-    return kind, 0.0, 0.0, repr(part)
+    return kind, 0.0, 0.0, repr(once(part))
 
 
 def event_from_dict(state: Mapping[str, Any]) -> Event:
@@ -265,18 +252,18 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
             return GroupEvent(size, merge(event_from_dict(p) for p in state["inner"]))
         count = integer("count", state["count"], at_most=_MOST)
         if kind == "pure":
-            return PureEvent(real("epsilon", state["epsilon"], at_least=0.0), count)
+            return PureEvent(real("epsilon", state["epsilon"], at_least=0.0), count=count)
         if kind == "approximate":
             return ApproximateEvent(
                 real("epsilon", state["epsilon"], at_least=0.0),
                 real("delta", state["delta"], at_least=0.0, below=1.0),
-                count,
+                count=count,
             )
         if kind == "allocated-gaussian":
             return AllocatedGaussianEvent(
                 real("noise_multiplier", state["noise_multiplier"], above=0.0),
                 integer("steps", state["steps"], at_least=2, at_most=_MOST),
-                count,
+                count=count,
             )
         rate = real("rate", state["rate"], above=0.0, below=1.0)
         if kind == "sampled-gaussian":
@@ -285,10 +272,12 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
                 real("noise_multiplier", state["noise_multiplier"], above=0.0),
                 rate,
                 sampling,
-                count,
+                count=count,
             )
         if kind == "mixture":
-            return MixtureEvent(rate, merge(event_from_dict(p) for p in state["local"]), count)
+            return MixtureEvent(
+                rate, merge(event_from_dict(p) for p in state["local"]), count=count
+            )
     except (KeyError, TypeError) as error:
         raise InvalidArgument(
             "argument `parts` is not the description of a Guarantee's parts (see Guarantee.to_dict)"

@@ -193,7 +193,9 @@ def _grouped(parts: tuple[Event, ...]) -> tuple[Event, ...]:
         return parts
     rest = [p for p in parts if not isinstance(p, PureEvent)]
     rounded = [
-        PureEvent(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count)
+        PureEvent(
+            max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), count=p.count
+        )
         for p in parts
         if isinstance(p, PureEvent)
     ]
