@@ -187,10 +187,10 @@ def main() -> None:
         print(json.dumps({"warm": warm, "many": many}[given.part]()))
         return
     notes = (
-        "Processor time on one thread, both sides in one run. A loaded machine takes several times as"
-        " long for either side, so that the times say little and the ratios more.",
-        "The private mean is solved to 1e-10, as it is released; the goal was set for a tolerance of"
-        " 0.005 of the sensitivity, which would add 1 % to the noise.",
+        "Processor time on one thread, both sides in one run. A loaded machine takes several times"
+        " as long for either side, so that the times say little and the ratios more.",
+        "The private mean is solved to 1e-10, as it is released; the goal was set for a tolerance"
+        " of 0.005 of the sensitivity, which would add 1 % to the noise.",
         "Not in this table: 10 000 steps of DP-RSGD, in `optimizers.md`.",
     )
     print(write_table("gate", "The gate", rows(), notes))

@@ -13,15 +13,11 @@ if TYPE_CHECKING:
     from ._base import AbstractManifold as Manifold
     from ._base import Point, Tangent
 
-# Derivatives and batches below are compiled once and run a few times: compiling quickly is what
-# counts.
-_QUICK_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-
 
 @functools.cache
 def compiled(f: Callable[..., Any], *static: int) -> Callable[..., Any]:
     """f of JAX arrays, compiled."""
-    program = jax.jit(f, static_argnums=static, compiler_options=_QUICK_COMPILE)
+    program = jax.jit(f, static_argnums=static)
 
     def call(*arguments: Any) -> Any:
         return program(
