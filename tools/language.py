@@ -32,11 +32,11 @@ class Rule:
 
 
 RULES = (
-    Rule("law (distribution)", re.compile(r"\blaws?\b"), 15),
-    Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 10),
-    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 10),
-    Rule("user-level", re.compile(r"user-level"), 5, at_least=True),
-    Rule("links to sources", re.compile(r"https?://"), 25, at_least=True),
+    Rule("law (distribution)", re.compile(r"\blaws?\b"), 5),
+    Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 5),
+    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 5),
+    Rule("user-level", re.compile(r"user-level"), 15, at_least=True),
+    Rule("links to sources", re.compile(r"https?://"), 35, at_least=True),
 )
 
 

@@ -62,7 +62,7 @@ def main() -> None:
         " better of their two figures (as released, or moved into the ball).\nGaussian noise on the"
         " tangent mean is followed by James-Stein shrinking in dimension 3 and more; the\nrecords'"
         " mean lies near the centre here, which favours shrinking, so the formula without its"
-        " help\nstands beside it. Every release is moved into the public ball, the default; where"
+        " help\nis given too. Every release is moved into the public ball, the default; where"
         " the noise is as\nlarge as the ball, a formula says no more than that the error is at most"
         " the diameter (0.785 on spheres).",
         "",
