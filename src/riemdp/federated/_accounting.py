@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
+from ..optimizers import DPRGD
 from ..optimizers._clipped_sum import sum_sensitivity
 from ..optimizers._plan import check_budget, plan_optimizer
 from ..privacy import (
@@ -28,6 +29,7 @@ from ..privacy import (
     participation,
 )
 from ..privacy import calibrate as privacy_calibrate
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._guarantee import PERSON
 from ._prirfed import PriRFed
 from ._shared_sum import SharedSum
@@ -147,6 +149,15 @@ class FederatedPlan:
     def sigmas(self) -> tuple[float, ...]:
         return tuple(self.sigma_of[n] for n in self.sizes)
 
+    @property
+    def sigma_of_a_step(self) -> float:
+        """The noise of one step per orthonormal coordinate of the averaged gradient: the largest,
+        where each agent adds its own.
+        """
+        if self.shared is None:
+            return max(self.sigmas)
+        return self.shared.sigma_of(self.shared.parties) / sum(self.sizes)
+
 
 def plan_federated(
     prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None, *, noise_std: float | None = None
@@ -224,6 +235,34 @@ def _plan_of_sums(
     total = shared.guarantee.repeat(prirfed.rounds)
     sigma_of, totals = dict.fromkeys(sizes, shared.sigma), dict.fromkeys(sizes, total)
     return FederatedPlan(sizes, sigma_of, local, totals, total, budget.delta, len(sizes), shared)
+
+
+def noise_of_a_round(prirfed: PriRFed, plan: FederatedPlan) -> float | None:
+    """How far the noise of one round with `agents_per_round` equal agents moves the point: the root
+    mean squared distance to first order, by the largest noise of one of them. None: no formula.
+    """
+    if not isinstance(prirfed.local, DPRGD) or not plan.guarantee.is_private:
+        return None
+    sites, sigma, records = prirfed.agents_per_round, plan.sigma_of_a_step, min(plan.sizes)
+    if plan.shared is not None:  # one step along the mean over the records of all sites
+        sites, records = 1, sum(plan.sizes)
+    steps: Any = plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=sigma)
+    squares = sum(float(rate) ** 2 for rate in steps.rates)
+    return sigma * math.sqrt(prirfed.problem.manifold.dim * squares / sites)
+
+
+def numerics_of(prirfed: PriRFed, plan: FederatedPlan) -> str:
+    """Whether every agent's guarantee holds for the numbers as computed; a server only computes
+    functions of answers.
+    """
+    if plan.shared is not None:
+        return LATTICE
+    local = (
+        plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=sigma)
+        for n, sigma in plan.sigma_of.items()
+    )
+    whole = all(steps.details["numerics"] == LATTICE for steps in local)
+    return LATTICE if whole else IDEALISED
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:

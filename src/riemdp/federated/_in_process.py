@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point
-from ..optimizers import DPRGD, OptimizationResult
+from ..optimizers import OptimizationResult
 from ..optimizers._account import Account, check_affordable
 from ..optimizers._checks import check_data, check_initial
 from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
-from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
-from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
-from ._accounting import FederatedPlan, plan_federated, worst
+from ._accounting import FederatedPlan, noise_of_a_round, numerics_of, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 from ._protocol import Admitted, check_lists_of_labels, context_of
@@ -225,7 +220,7 @@ def result_of(
     return FederatedResult(
         value=server.result_value(),
         guarantee=server.guarantee(),
-        sigma=_sigma(plan),
+        sigma=plan.sigma_of_a_step,
         history=History([]) if history is None else history,
         gradient_calls=gradient_calls,
         steps=len(server.records),
@@ -243,8 +238,8 @@ def result_of(
             "participation": prirfed.participation,
             "protects": prirfed.problem.protects,
             "noise": prirfed.noise,
-            "numerics": _arithmetic(prirfed, plan),
-            "noise_of_a_round": _noise_of_a_round(prirfed, plan),
+            "numerics": numerics_of(prirfed, plan),
+            "noise_of_a_round": noise_of_a_round(prirfed, plan),
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
             **of_people,
         },
@@ -252,41 +247,6 @@ def result_of(
         invitations=dict(server.invitations),
         plan=plan,
     )
-
-
-def _arithmetic(prirfed: PriRFed, plan: FederatedPlan) -> str:
-    """Whether every agent's guarantee holds for the numbers as computed; a server only computes
-    functions of answers.
-    """
-    if plan.shared is not None:
-        return LATTICE
-    local = (
-        plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=sigma)
-        for n, sigma in plan.sigma_of.items()
-    )
-    whole = all(steps.details["numerics"] == LATTICE for steps in local)
-    return LATTICE if whole else IDEALISED
-
-
-def _noise_of_a_round(prirfed: PriRFed, plan: FederatedPlan) -> float | None:
-    """How far the noise of one round with `agents_per_round` equal agents moves the point: the root
-    mean squared distance to first order, by the largest noise of one of them. None: no formula.
-    """
-    if not isinstance(prirfed.local, DPRGD) or not plan.guarantee.is_private:
-        return None
-    sites, sigma, records = prirfed.agents_per_round, _sigma(plan), min(plan.sizes)
-    if plan.shared is not None:  # one step along the mean over the records of all sites
-        sites, records = 1, sum(plan.sizes)
-    steps: Any = plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=sigma)
-    length = math.sqrt(prirfed.problem.manifold.dim * float(np.sum(np.square(steps.rates))))
-    return length * sigma / math.sqrt(sites)
-
-
-def _sigma(plan: FederatedPlan) -> float:
-    """The noise of one step per orthonormal coordinate of the averaged gradient."""
-    if plan.shared is None:
-        return max(plan.sigmas)
-    return plan.shared.sigma_of(plan.shared.parties) / sum(plan.sizes)
 
 
 class _Agents:
