@@ -37,7 +37,7 @@ _PLACES = {
     "a mean with its count": "mechanisms._counted.Counted._draw",
     "mechanism of a mean": "releases._remembered.build",
     "law of a moved release": "releases._choices.law_in_ball",
-    "weight of second moments": "mechanisms._discriminant._WEIGHT",
+    "weight of second moments": "mechanisms._class_sums._WEIGHT",
     "mean that a center is made of": "estimators._center.prepared_mean",
     "covariance of a PGA": "estimators._pga.prepared_covariance",
     "fits without a ledger": "estimators._shared._unrecorded",
@@ -205,8 +205,8 @@ Searches = _names(
 # mechanisms of sums that estimators are made of, and how a person's records are folded
 Sums = _names(
     {
-        "mechanisms._class_means": "TangentClassMeans AdaptiveClassMeans",
-        "mechanisms._discriminant": "TangentDiscriminant AdaptiveDiscriminant LabelledSums",
+        "mechanisms._classes": "ClassMeansNoise DiscriminantNoise",
+        "mechanisms._class_sums": "ClassSums ClassMoments",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",

@@ -550,7 +550,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     yield title, _through(own_radius, 1e-12 * far, 1e-6 * far), 1_000
 
     def cheap(x: Any, rng: Any) -> Any:
-        with mock.patch.object(Sums.LabelledSums, "sensitivity", 0.25):
+        with mock.patch.object(Sums.ClassMoments, "sensitivity", 0.25):
             return _classifier(x, rng)
 
     title = "PrivateTSClassifier, its sums are taken to change by an eighth"

@@ -72,7 +72,7 @@ def largest_change(private, trials=4000):
     rng = np.random.default_rng(3)
     space = riemdp.SPDLogEuclidean(2)
     sizes = None if private else [400, 400]
-    mechanism = Sums.AdaptiveClassMeans(
+    mechanism = Sums.ClassMeansNoise(
         space, AdaptiveBall(), n=2, classes=2, budget=Budget(1.0, 1e-5), sizes=sizes
     )
     worst = 0.0
@@ -81,10 +81,10 @@ def largest_change(private, trials=4000):
         z = z / np.maximum(1.0, np.linalg.norm(z, axis=1))[:, None]
         for a in (0, 1):
             for b in (0, 1, -1) if private else (a,):
-                with_one = mechanism.sums(jnp.asarray(z[[0, 2]]), np.array([a, 1]))
-                with_other = mechanism.sums(jnp.asarray(z[[1, 2]]), np.array([b, 1]))
+                with_one = mechanism.sums.joint(jnp.asarray(z[[0, 2]]), np.array([a, 1]))
+                with_other = mechanism.sums.joint(jnp.asarray(z[[1, 2]]), np.array([b, 1]))
                 worst = max(worst, float(np.linalg.norm(with_one - with_other)))
-    return worst, mechanism.sensitivity
+    return worst, mechanism.sums.sensitivity
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -96,7 +96,7 @@ def test_one_record_moves_sums_and_counts_by_at_most_two(private):
 
 
 def released(X, y, seed=5):
-    mechanism = Sums.AdaptiveClassMeans(
+    mechanism = Sums.ClassMeansNoise(
         riemdp.SPDLogEuclidean(3), AdaptiveBall(), n=len(X), classes=3, budget=BUDGET
     )
     return mechanism.release((X, y), seed).details
@@ -122,10 +122,17 @@ def test_sizes_of_private_classes_have_noise():
     assert released(X, np.where(y == 2, -1, y))["sizes"][2] < 100
 
 
-class CheapSums(Sums.AdaptiveClassMeans):
+class CheapSums(Sums.ClassMeansNoise):
     """A planted fault: sums are taken to change by a quarter of what they do."""
 
-    sensitivity = 0.5
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        sums = self.sums
+
+        class Quarter(Sums.ClassSums):
+            sensitivity = 0.5
+
+        self.sums = Quarter(sums.n, sums.classes, sums.dim, sums.sizes)
 
 
 def noise_of_sums(kind, budget, private, monkeypatch):
@@ -167,7 +174,7 @@ def noise_of_sums(kind, budget, private, monkeypatch):
 
 @pytest.mark.parametrize("private", [False, True])
 def test_shares_are_the_budget_and_sums_have_their_noise(private, monkeypatch):
-    noise = noise_of_sums(Sums.AdaptiveClassMeans, BUDGET, private, monkeypatch)
+    noise = noise_of_sums(Sums.ClassMeansNoise, BUDGET, private, monkeypatch)
     assert noise.shape[1] == (21 if private else 18)
     assert gaussian_p_value(noise, 1.0) > ALPHA
     assert gaussian_p_value(0.8 * noise, 1.0) < ALPHA
@@ -181,7 +188,7 @@ def test_too_little_noise_on_the_sums_is_detected(monkeypatch):
 def test_pure_noise_of_the_joint_sums(monkeypatch):
     """Its length has the Gamma law of 21 dimensions."""
     lengths = np.linalg.norm(
-        noise_of_sums(Sums.AdaptiveClassMeans, Budget(3.0), True, monkeypatch), axis=1
+        noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch), axis=1
     )
     assert kstest(lengths, gamma(21).cdf).pvalue > ALPHA
     assert kstest(0.5 * lengths, gamma(21).cdf).pvalue < ALPHA
@@ -234,7 +241,7 @@ def advantage(kind, releases=2000):
 
 @pytest.mark.slow
 def test_one_record_shows_no_more_than_is_claimed():
-    found, claimed = advantage(Sums.AdaptiveClassMeans)
+    found, claimed = advantage(Sums.ClassMeansNoise)
     assert found < claimed
 
 

@@ -75,7 +75,7 @@ def data_sets():
 
 @pytest.mark.parametrize("moments", [False, True])
 def test_one_person_moves_the_joint_vector_by_at_most_two(moments):
-    sums = Sums.LabelledSums(3, 2, 4, None, moments)
+    sums = Sums.ClassMoments(3, 2, 4, None, moments)
     joint = [sums.joint(z, y, Sums.Membership(g, len(z))) for z, y, g in data_sets()]
     worst = max(float(np.linalg.norm(a - b)) for a in joint for b in joint)
     assert worst <= sums.sensitivity
@@ -85,13 +85,13 @@ def test_one_person_moves_the_joint_vector_by_at_most_two(moments):
 
 
 def test_one_person_moves_class_means_by_at_most_two():
-    mechanism = Sums.AdaptiveClassMeans(
+    mechanism = Sums.ClassMeansNoise(
         riemdp.SPDLogEuclidean(2), AdaptiveBall(), n=3, classes=2, budget=BUDGET
     )
-    sums = [mechanism.sums(z, y, Sums.Membership(g, len(z))) for z, y, g in data_sets()]
+    sums = [mechanism.sums.joint(z, y, Sums.Membership(g, len(z))) for z, y, g in data_sets()]
     worst = max(float(np.linalg.norm(a - b)) for a in sums for b in sums)
     assert worst == pytest.approx(2.0)
-    assert worst <= mechanism.sensitivity
+    assert worst <= mechanism.sums.sensitivity
 
 
 def test_answers_of_a_search_are_those_of_people():
@@ -202,10 +202,10 @@ def test_a_person_with_many_hostile_records_does_not_show():
         return gaussian_mu_lower_bound(*found)
 
     mu = 1.0 / riemdp.gaussian_noise_multiplier(budget)
-    of_people = Sums.TangentDiscriminant(space, ball, n=n, classes=2, budget=budget)
+    of_people = Sums.DiscriminantNoise(space, ball, n=n, classes=2, budget=budget)
     assert scores(of_people, Sums.Membership(groups, len(X))) < mu
 
-    class OfRecords(Sums.TangentDiscriminant):  # a planted fault: weight 1 with the noise of people
+    class OfRecords(Sums.DiscriminantNoise):  # a planted fault: weight 1 with the noise of people
         def _draw(self, value, source):
             flat = Sums.Membership(np.arange(len(value.labels)), len(value.labels))
             return super()._draw(value._replace(members=flat), source)

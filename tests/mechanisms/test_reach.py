@@ -41,13 +41,11 @@ RECORDS = {
     "adaptive-second-moment": made(Sums.AdaptiveSecondMoment, 2),
 }
 LABELLED = {
-    "tangent-class-means": made(Sums.TangentClassMeans, PLANE, BALL, classes=2),
-    "of-public-labels": made(
-        Sums.TangentClassMeans, PLANE, BALL, classes=2, sizes=(N // 2, N // 2)
-    ),
-    "adaptive-class-means": made(Sums.AdaptiveClassMeans, PLANE, SEARCH, classes=2),
-    "tangent-discriminant": made(Sums.TangentDiscriminant, PLANE, BALL, classes=2),
-    "adaptive-discriminant": made(Sums.AdaptiveDiscriminant, PLANE, SEARCH, classes=2),
+    "tangent-class-means": made(Sums.ClassMeansNoise, PLANE, BALL, classes=2),
+    "of-public-labels": made(Sums.ClassMeansNoise, PLANE, BALL, classes=2, sizes=(N // 2, N // 2)),
+    "adaptive-class-means": made(Sums.ClassMeansNoise, PLANE, SEARCH, classes=2),
+    "tangent-discriminant": made(Sums.DiscriminantNoise, PLANE, BALL, classes=2),
+    "adaptive-discriminant": made(Sums.DiscriminantNoise, PLANE, SEARCH, classes=2),
 }
 
 

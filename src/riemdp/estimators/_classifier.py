@@ -16,12 +16,11 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
-from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
+from ..mechanisms._classes import DiscriminantNoise
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..statistics import TangentMean
-from ..statistics._membership import unit_of
 from ._classifier_plan import HOPELESS, plan_private_classifier
 from ._matrices import admit_labelled
 from ._shared import ManifoldRecords, check_seed
@@ -153,12 +152,6 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         (plan,) = plan_private_classifier(
             manifold, n, len(classes), self.budget, ball=ball, count_outside=self.count_outside
         )
-        given: dict[str, Any] = {"n": n, "classes": len(classes), "sizes": sizes}
-        mechanism, value = (
-            (AdaptiveDiscriminant(manifold, ball, budget=self.budget, **given), admitted.value)
-            if isinstance(ball, AdaptiveBall)
-            else admitted.counted(TangentDiscriminant, ball, self.count_outside, self.budget, given)
-        )
         if plan.verdict == "hopeless":  # from public numbers, and before anything is spent
             warnings.warn(
                 f"PrivateTSClassifier: noise {plan.noise:.2g} is above {HOPELESS:g}: predictions"
@@ -168,14 +161,16 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 RiemdpWarning,
                 stacklevel=2,
             )
-        release = mechanism._ready(value, unit_of(admitted.members)).release(source)
+        release = admitted.released(
+            DiscriminantNoise, sizes, self.budget, self.count_outside, source
+        )
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan
         self.rule_ = plan.mechanism
         query = f"linear classifier of {len(classes)} classes in a tangent space"
         known = {"manifold": manifold, "budget": self.budget, "query": query}
-        self._keep(release._knowing(known | admitted.facts), self.budget)
+        self._keep(release._knowing(known), self.budget)
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
         warn_of(self.guarantee_, self.budget.delta, n)

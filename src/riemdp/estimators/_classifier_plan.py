@@ -8,8 +8,8 @@ import math
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
+from ..mechanisms._classes import DISCRIMINANT, rule_for
 from ..mechanisms._counted import share_of_count
-from ..mechanisms._discriminant import DISCRIMINANT, rule_for
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
 from ..privacy._noise import Noise

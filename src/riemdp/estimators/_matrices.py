@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd_by_name import METRICS
-from ..mechanisms import AbstractMechanism
+from ..mechanisms import AbstractMechanism, Release
+from ..mechanisms._classes import AbstractClasses, ClassRecords
 from ..mechanisms._counted import Counted, share_of_count
-from ..mechanisms._labelled import Labelled, LabelledInBall
 from ..privacy import Budget
 from ..privacy._noise import Noise
-from ..statistics._membership import Membership
+from ..randomness import NoiseSource
+from ..statistics._membership import Membership, unit_of
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
@@ -56,26 +57,30 @@ class LabelledMatrices:
         """How many matrices there are, or people where these are protected."""
         return len(self.labels) if self.members is None else self.members.n
 
-    @property
-    def value(self) -> Labelled:
-        """What a mechanism takes."""
-        return Labelled(self.matrices, self.labels, self.members)
-
-    def counted(
+    def released(
         self,
-        make: Callable[..., LabelledInBall],
-        ball: Ball,
-        wanted: bool | None,
+        make: type[AbstractClasses],
+        sizes: list[int] | None,
         budget: Budget,
-        given: dict[str, Any],
-    ) -> tuple[AbstractMechanism[Any], Any]:
-        """A mechanism in a public ball, with the count of what lies outside beside it where it is
-        wanted or useful, and the value that the pair takes.
+        count_outside: bool | None,
+        source: NoiseSource,
+    ) -> Release:
+        """One release about all classes; in a public ball with the count of what lies outside
+        beside it, where that is wanted or useful.
         """
-        noise = Noise.of(budget)
-        share = share_of_count(noise, self.n, wanted)
-        inner = make(self.manifold, ball, budget=noise.share(1 - share), **given)
-        return Counted(inner, noise, share, self.n), (self.value, None)
+        given: dict[str, Any] = {"n": self.n, "classes": len(self.classes), "sizes": sizes}
+        mechanism: AbstractMechanism[Any]
+        value = ClassRecords(self.matrices, self.labels, self.members)
+        if isinstance(self.ball, Ball):
+            noise = Noise.of(budget)
+            share = share_of_count(noise, self.n, count_outside)
+            inner = make(self.manifold, self.ball, budget=noise.share(1 - share), **given)
+            mechanism = Counted(inner, noise, share, self.n)
+            value = value, None  # it counts what it admits
+        else:
+            mechanism = make(self.manifold, self.ball, budget=budget, **given)
+        release = mechanism._ready(value, unit_of(self.members)).release(source)
+        return release._knowing(self.facts)
 
     @property
     def facts(self) -> dict[str, Any]:

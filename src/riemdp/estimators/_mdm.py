@@ -25,7 +25,7 @@ from ..domains._stream import Stream
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
+from ..mechanisms._classes import ClassMeansNoise
 from ..mechanisms._common import PointMechanism
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
@@ -38,7 +38,6 @@ from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
 from ..releases._plan import made_plan
 from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
-from ..statistics._membership import unit_of
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed
@@ -240,16 +239,8 @@ class PrivateMDM(
         if self.count_outside and isinstance(ball, AdaptiveBall):
             remedy = "it goes with a public ball; leave it out"
             raise invalid("count_outside", self.count_outside, remedy)
-        p = admitted
-        sizes = p.sizes() if self.labels == "public" else None
-        given: dict[str, Any] = {"n": p.n, "classes": len(p.classes), "sizes": sizes}
-        mechanism, value = (
-            (AdaptiveClassMeans(p.manifold, ball, budget=self.budget, **given), p.value)
-            if isinstance(ball, AdaptiveBall)
-            else p.counted(TangentClassMeans, ball, self.count_outside, self.budget, given)
-        )
-        release = mechanism._ready(value, unit_of(p.members)).release(source)
-        release = release._knowing(p.facts)
+        sizes = admitted.sizes() if self.labels == "public" else None
+        release = admitted.released(ClassMeansNoise, sizes, self.budget, self.count_outside, source)
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])

@@ -25,7 +25,7 @@ from ..privacy._permit import adds_up
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ._base import AbstractMechanism, Drawn
-from ._labelled import Labelled
+from ._classes import ClassRecords
 from ._lattice import check_drawable
 from ._purse import Purse
 
@@ -68,7 +68,7 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
     a share for it.
 
     The value is a pair: that of `inner`, and the exact count; or None instead of the count, where
-    what `inner` admits holds it (`Records`, `Labelled`). The noisy count is rounded to a whole
+    what `inner` admits holds it (`Records`, `ClassRecords`). The noisy count is rounded to a whole
     number and moved into [0, n], which is post-processing.
 
     Args:
@@ -133,7 +133,7 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
         one, count = value
         admitted = self.inner._admit(one)
         if count is None:
-            assert isinstance(admitted, Records | Labelled)
+            assert isinstance(admitted, Records | ClassRecords)
             count = admitted.count_outside
             assert count is not None
         return admitted, int(count)

@@ -33,7 +33,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchResult, run_search
-from ._base import Drawn, Value
+from ._base import Drawn
 from ._common import Floats, needs_log
 from ._purse import BudgetedMechanism
 from ._search_answers import SearchAnswers, final_radius, outside_of
@@ -64,52 +64,66 @@ _STRETCHED = (
 )
 
 
-class AdaptiveMechanism(BudgetedMechanism[Value]):
-    """What mechanisms that search for a ball share: the plan, and the records."""
+class BallSearch:
+    """A search for a ball among n records: where, and what it will do, from public numbers alone.
 
-    planner: ClassVar[Callable[..., SearchPlan]] = staticmethod(plan_search)
+    Args:
+        manifold: A space with a logarithm.
+        search: An `AdaptiveBall`.
+        n: The public number of records.
+        noise: Of the whole budget.
+        planner: Shares the budget: `plan_search`, or `plan_short_search`.
+    """
+
+    def __init__(
+        self,
+        manifold: AbstractManifold,
+        search: AdaptiveBall,
+        n: int,
+        noise: Noise,
+        planner: Callable[..., SearchPlan] = plan_search,
+    ):
+        if not isinstance(search, AdaptiveBall):
+            raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
+        needs_log(manifold, "a search for a ball")
+        self.manifold, self.n, self.noise, self._planner = manifold, n, noise, planner
+        self.domain = search.on(manifold)
+        self.plan = self.plan_for(n)
+
+    def plan_for(self, n: int) -> SearchPlan:
+        """What a search among n records does with this budget."""
+        domain, dim = self.domain, self.manifold.dim
+        radii = {"largest": 1.0, "smallest": domain.ratio}
+        return self._planner(self.noise, n, dim, scales=domain.scales, **radii)
+
+    def admitted(self, X: RecordsLike, *, streamed: bool = False) -> Any:
+        """The records, of which there have to be n; with `streamed` a `Stream` of a file's."""
+        self.plan.check()
+        records, n = (admit_in_parts if streamed else admit_records)(self.manifold, "X", X)
+        if n != self.n:
+            raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
+        return records if isinstance(records, Stream) else map_leaves(np.asarray, records)
+
+    def facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
+        """Public facts: released numbers only."""
+        return {"n": self.n, **facts_of_search(records, found)}
+
+
+class OfRecords(BudgetedMechanism[Any]):
+    """A mechanism that searches for a ball, and whose value is records and nothing else: an array
+    of them, or a `Stream`.
+    """
 
     def __init__(
         self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget | Noise
     ):
-        if not isinstance(search, AdaptiveBall):
-            raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
         super().__init__(budget)
         self.manifold, self.search, self.n = manifold, search, integer("n", n)
-        needs_log(manifold, "a search for a ball")
-        self.domain = search.on(manifold)
-        self.plan = self.plan_for(self.n)
-
-    def plan_for(self, n: int) -> SearchPlan:
-        """What a search among n records does with this budget: public numbers only."""
-        return type(self).planner(
-            self.noise,
-            n,
-            self.manifold.dim,
-            scales=self.domain.scales,
-            largest=1.0,
-            smallest=self.domain.ratio,
-        )
-
-    def _admitted(self, X: RecordsLike, in_parts: bool = False) -> Any:
-        self.plan.check()
-        admit = admit_in_parts if in_parts else admit_records
-        records, n = admit(self.manifold, "X", X)
-        if n != self.n:
-            raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
-        if isinstance(records, Stream):
-            return records
-        return map_leaves(np.asarray, records)
-
-    def _facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
-        return {"n": self.n, **facts_of_search(records, found)}
-
-
-class OfRecords(AdaptiveMechanism[Any]):
-    """A mechanism whose value is records and nothing else: an array of them, or a `Stream`."""
+        self.searching = BallSearch(manifold, search, self.n, self.noise)
+        self.domain, self.plan = self.searching.domain, self.searching.plan
 
     def _admit(self, value: RecordsLike) -> Any:
-        return self._admitted(value, in_parts=True)
+        return self.searching.admitted(value, streamed=True)
 
     @property
     def _widest(self) -> int:
@@ -151,7 +165,9 @@ class PrivateBall(OfRecords):
         radius = final_radius(records, found)
         size = records.size(radius)
         ball = Ball(records.center, size)
-        facts = self._facts(records, found) | {"outside": outside_of(records, found, radius)}
+        facts = self.searching.facts(records, found) | {
+            "outside": outside_of(records, found, radius)
+        }
         return Drawn(ball, size, 1.0, None, facts)
 
 
@@ -207,7 +223,7 @@ class AdaptiveMean(OfRecords):
         lengths = lengths_of(self.noise, scale, self.manifold.dim)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
-        facts = self._facts(records, found) | {
+        facts = self.searching.facts(records, found) | {
             "ball": Ball(records.center, r),
             "radius": r,
             "query": Query.MEAN if isinstance(query, FrechetMean) else Query.TANGENTS,

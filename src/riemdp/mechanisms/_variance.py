@@ -132,7 +132,7 @@ class AdaptiveVariance(OfRecords):
         domain = Domain(self.manifold, records.center, r)
         query = FrechetVariance(domain, self.n)
         terms = records.cut(query)
-        facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
+        facts = self.searching.facts(records, found) | {"ball": Ball(records.center, r)}
         stretch = found.plan.stretch
         drawn = noisy_number(query, terms, records.purse, found.left, facts, stretch)
         outside = outside_of(records, found, found.radius)

@@ -119,11 +119,11 @@ def _row(
 
     def error(count: int) -> float:
         """Typical error from noise, divided by the radius."""
-        return law.mean_length(1.0 - mechanism.plan_for(count).planned_share, dim) / count
+        return law.mean_length(1.0 - mechanism.searching.plan_for(count).planned_share, dim) / count
 
     # Shares fall with n once the centre is moved, so each of these holds from one n on.
     need = mechanism.plan.need
-    moves = smallest_count(need, lambda count: mechanism.plan_for(count).moves)
+    moves = smallest_count(need, lambda count: mechanism.searching.plan_for(count).moves)
     tenth = smallest_count(moves, lambda count: error(count) <= _TENTH)
     sampling = smallest_count(moves, lambda count: error(count) <= 1.0 / math.sqrt(count))
     row = SearchRow(

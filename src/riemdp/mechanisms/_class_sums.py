@@ -1,0 +1,231 @@
+"""Sums over labelled records, one for each class: what is released of them, how far one record
+moves it, and what follows from the noisy sums.
+
+Let z be log_c(x) shortened to length r, over r, the centre c and the radius r being public or
+released. The vector holds for each class a the sum S_a of z and, where labels are private, its size
+N_a; a classifier's also the sum of z z^T. The weights are the largest at which one record changes
+the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
+no noise (docs/proofs/private-ball.md, Lemma 5; docs/proofs/tangent-classifier.md).
+
+Where people are protected, a person contributes the mean over that person's records of what each
+record would contribute. It lies in the convex hull of what records contribute, whose diameter is
+that of its corners, so every sensitivity is that of as many records. Proof: docs/proofs/people.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import integer, invalid
+from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._stream import pairwise_sum
+from ..manifolds._spectral import unpack
+from ..privacy._noise import Noise
+from ..statistics._membership import Membership
+from ..statistics._second_moment import second_moment
+from ._common import Floats
+from ._purse import Purse
+
+_WEIGHT = 1.0 / math.sqrt(2.0)  # of sizes and of second moments, in the vector of a classifier
+_LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
+
+
+class ClassMeans(NamedTuple):
+    """Class means of z and what else was released, from noisy sums alone.
+
+    Attributes:
+        means: Shape (classes, dim), moved towards their average by James-Stein.
+        sizes: Class sizes, public or noisy.
+        rest: What the vector held behind sums and sizes.
+        deviation: The standard deviation of the noise of a coordinate.
+    """
+
+    means: Floats
+    sizes: Floats
+    rest: Floats
+    deviation: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassSums:
+    """Sums over n labelled vectors of length at most 1, which one record changes by at most 2.
+
+    Args:
+        n: The public number of records.
+        classes: The public number of classes.
+        dim: The number of coordinates.
+        sizes: The public number of records of each class; None where labels are private.
+    """
+
+    n: int
+    classes: int
+    dim: int
+    sizes: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        integer("n", self.n)
+        integer("classes", self.classes)
+        if self.sizes is not None and (len(self.sizes) != self.classes or min(self.sizes) < 1):
+            raise invalid(
+                "sizes", self.sizes, "give the number of records of each class, at least 1"
+            )
+
+    @property
+    def weight(self) -> float:
+        """Of a size, in the vector."""
+        return 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the joint vector, rounding included."""
+        return 2.0 * (1.0 + 1e-12) + 2.0 * self.n * summation_error(MOST_TERMS)
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own: labels are public, and nothing is shared."""
+        return self.sizes is not None
+
+    @property
+    def together(self) -> int:
+        """How many coordinates are released with noise for the sensitivity."""
+        if self.apart:
+            return self.dim
+        return self.classes * self.dim + (self.classes if self.sizes is None else 0)
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise.
+
+        Args:
+            z: Shape (n, dim), lengths at most 1.
+            labels: Positions of classes; a negative one belongs to no sum.
+            members: Whose vectors they are, where all of one person count as one.
+        """
+        parts, counts = class_sums(z, labels, self.classes, members)
+        if self.sizes is None:
+            parts.append(self.weight * np.array(counts))
+        return np.concatenate(parts)
+
+    def noisy(self, joint: Floats, purse: Purse) -> tuple[Floats, float]:
+        """That vector with the noise of what is left in the purse, and its scale."""
+        if not self.apart:
+            noisy, scale, _ = purse.add(joint, self.sensitivity, purse.left)
+            return noisy, scale
+        own = list(joint.reshape(self.classes, self.dim))
+        each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left)
+        return np.concatenate(each), scale
+
+    def means(self, noisy: Floats, scale: float, noise: Noise) -> ClassMeans:
+        """The class means, from released numbers alone."""
+        sums, rest = np.split(noisy, [self.classes * self.dim])
+        sums = sums.reshape(self.classes, self.dim)
+        sizes = np.array(self.sizes, dtype=np.float64) if self.sizes is not None else np.zeros(0)
+        if self.sizes is None:
+            counts, rest = np.split(rest, [self.classes])
+            sizes = np.maximum(counts / self.weight, self.n / (4.0 * self.classes))
+        # the noise of a K-norm mechanism is treated as if it were Gaussian
+        deviation = noise.deviation(scale, self.together)
+        return ClassMeans(
+            contracted(sums / sizes[:, None], deviation / sizes), sizes, rest, deviation
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassMoments(ClassSums):
+    """The same with lighter sizes, and with the sum of all z z^T behind them.
+
+    Args:
+        moments: Whether the second moments are among them.
+    """
+
+    moments: bool
+
+    @property
+    def weight(self) -> float:
+        """Of a size, and of second moments."""
+        return _WEIGHT
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the joint vector, rounding included."""
+        rounding = summation_error(MOST_TERMS) + 8.0 * math.ulp(1.0)
+        return 2.0 * (1.0 + 1e-11) + 4.0 * self.n * rounding
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own: labels are public, and nothing is shared."""
+        return self.sizes is not None and not self.moments
+
+    @property
+    def together(self) -> int:
+        """How many coordinates are released with noise for the sensitivity."""
+        return super().together + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise; see `ClassSums.joint`."""
+        sums = super().joint(z, labels, members)
+        if not self.moments:
+            return sums
+        rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
+        n = len(rows) if members is None else members.n
+        shares = None if members is None else members.shares / n
+        return np.concatenate([sums, self.weight * n * second_moment(rows, shares)])
+
+    def scores(self, found: ClassMeans) -> tuple[Floats, Floats]:
+        """A linear classifier of vectors z, from released numbers alone: the class with the largest
+        <coefficients_a, z> + intercepts_a.
+        """
+        means, sizes = found.means, found.sizes
+        if not self.moments:
+            return means, -0.5 * np.sum(means**2, axis=1)
+        total = unpack(np.asarray(found.rest / self.weight), self.dim)
+        within = (np.asarray(total) - (sizes[:, None] * means).T @ means) / self.n
+        values, vectors = np.linalg.eigh(within)
+        # Noise moves an eigenvalue by up to sqrt(2 dim) times that of a coordinate. Directions
+        # that it drowns count alike; where it drowns all, this is the rule of the nearest mean.
+        floor = math.sqrt(self.dim) * found.deviation / (self.weight * self.n)
+        floor = max(floor, 1e-9 * float(np.abs(values).max(initial=0.0)))
+        coefficients = (means @ vectors) / np.maximum(values, floor) @ vectors.T
+        return coefficients, -0.5 * np.sum(coefficients * means, axis=1)
+
+
+def class_sums(
+    z: Any, labels: NDArray[np.int64], classes: int, members: Membership | None
+) -> tuple[list[Floats], list[float]]:
+    """For each class the sum of its vectors, and how many there are.
+
+    With `members` every person counts once: the person's vectors are averaged class by class, each
+    with the share 1 / (number of that person's records).
+    """
+    flags = [labels == a for a in range(classes)]
+    if members is None:
+        sums = [pairwise_sum(np.where(f[:, None], z, 0.0)) for f in flags]
+        return sums, [float(np.count_nonzero(f)) for f in flags]
+    own = [members.means(np.where(f[:, None], z, 0.0)) for f in flags]
+    sums = [pairwise_sum(one) for one in own]
+    return sums, [float(np.sum(members.means(f.astype(np.float64)))) for f in flags]
+
+
+def public_sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
+    """The sizes of classes whose labels are public."""
+    return None if sizes is None else tuple(int(s) for s in sizes)
+
+
+def contracted(means: Floats, deviations: Floats) -> Floats:
+    """Released class means moved towards their average by positive-part James-Stein.
+
+    Args:
+        means: Shape (classes, dim).
+        deviations: The standard deviation of a coordinate of each mean.
+    """
+    average = means.mean(axis=0)
+    contrasts = means - average
+    square = float(np.sum(contrasts**2))
+    noise = ((len(means) - 1) * means.shape[1] - 2) * float(np.mean(deviations**2))
+    kept = 1.0 - max(0.0, noise) / square if square > 0 else 1.0
+    return average + max(_LEAST_KEPT, kept) * contrasts
