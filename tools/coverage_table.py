@@ -1,5 +1,6 @@
 """Measure how often confidence regions hold what they are of, and write the table into
-docs/evidence/coverage.md (between its two markers). Run from the repository root.
+docs/evidence/coverage.md (between its two markers). Run it as
+`python -m tools.coverage_table`.
 
 Each population is a list of points: covariance descriptors of real images, an embedding of real
 words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed law. Samples are drawn
@@ -15,10 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from private_ball_table import digits, write
+from tools.private_ball_table import MARKERS
 
 import riemdp as R
-from papers.data import mammals_embedding
+from papers.checks import write_between
+from papers.data import digit_covariances, mammals_embedding
 
 PAGE = Path("docs/evidence/coverage.md")
 LEVEL, SIZES = 0.9, (200, 1000)
@@ -35,7 +37,11 @@ def skewed(space: R.AbstractManifold, scale: float) -> np.ndarray:
 
 
 def populations() -> Iterator[Population]:
-    yield "digits, covariances of image features, SPD(5)", R.SPDAffineInvariant(5), digits()
+    yield (
+        "digits, covariances of image features, SPD(5)",
+        R.SPDAffineInvariant(5),
+        digit_covariances().matrices,
+    )
     try:
         embedding = mammals_embedding(download=False)
     except R.RiemdpError:
@@ -130,7 +136,7 @@ def main() -> None:
                 lines.append(row(population, n, options.runs, 10_000 * len(lines)))
                 print(lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
     if not options.only:
-        write(PAGE, "\n".join(lines))
+        write_between(PAGE, MARKERS, "\n".join(lines))
 
 
 if __name__ == "__main__":

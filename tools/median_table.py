@@ -1,5 +1,6 @@
 """Measure private means and medians under gross outliers, and write the table into
-docs/geometric-median.md (between its two markers). Run from the repository root.
+docs/geometric-median.md (between its two markers). Run it as
+`python -m tools.median_table`.
 
 A share of the records is replaced by one far point. The error is the distance of the release from
 the centre of the records that are right, in units of their root-mean-square distance from it.
@@ -13,9 +14,11 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from private_ball_table import digits, write
+from tools.private_ball_table import MARKERS
 
 import riemdp as R
+from papers.checks import write_between
+from papers.data import digit_covariances
 
 PAGE = Path("docs/geometric-median.md")
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
@@ -25,7 +28,7 @@ RUNS = 5
 
 
 def covariances() -> tuple[R.AbstractManifold, np.ndarray]:
-    return R.SPDAffineInvariant(5), digits()
+    return R.SPDAffineInvariant(5), digit_covariances().matrices
 
 
 def directions() -> tuple[R.AbstractManifold, np.ndarray]:
@@ -95,7 +98,7 @@ def main() -> None:
     lines = [head, "|---" * (3 + len(SHARES)) + "|"]
     lines += [row(name, method) for name in DATA for method in METHODS]
     table = "\n".join(lines)
-    write(PAGE, f"\n{table}\n")
+    write_between(PAGE, MARKERS, f"\n{table}\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Measure private means without a ball on data that come with the packages, and write the table
-into docs/private-balls.md (between its two markers). Run from the repository root.
+into docs/private-balls.md (between its two markers). Run it as
+`python -m tools.private_ball_table`.
 
 Covariances of patches of handwritten digits (scikit-learn), of neighbourhoods of the breast cancer
 table (scikit-learn), and simulated wide covariances far from the identity. The error is divided by
@@ -14,25 +15,16 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer
 
 import riemdp as R
+from papers.checks import write_between
+from papers.data import digit_covariances
 
 PAGE = Path("docs/private-balls.md")
 MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (0.3, 1.0, 3.0)
 DELTA = 1e-5
-
-
-def digits() -> np.ndarray:
-    """Covariances of five features (place, intensity, gradients) of 1797 images."""
-    images = load_digits(return_X_y=True)[0].reshape(-1, 8, 8) / 16.0
-    gx, gy = np.gradient(images, axis=2), np.gradient(images, axis=1)
-    y, x = np.mgrid[: images.shape[1], : images.shape[2]] / images.shape[1]
-    place = [np.broadcast_to(p, images.shape) for p in (x, y)]
-    features = np.stack([*place, images, abs(gx), abs(gy)], 1).reshape(len(images), 5, -1)
-    centred = features - features.mean(-1, keepdims=True)
-    return centred @ centred.swapaxes(1, 2) / features.shape[-1] + 1e-6 * np.eye(5)
 
 
 def neighbourhoods(columns: int = 12, members: int = 40) -> np.ndarray:
@@ -53,7 +45,7 @@ def wide(n: int = 1200, k: int = 6) -> np.ndarray:
 
 
 DATA = {
-    "digits, 5 features": digits,
+    "digits, 5 features": lambda: digit_covariances().matrices,
     "breast cancer, 12 columns": neighbourhoods,
     "simulated, far and wide": wide,
 }
@@ -86,13 +78,6 @@ def rows(name: str, X: np.ndarray, runs: int) -> list[str]:
     return lines
 
 
-def write(page: Path, table: str) -> None:
-    """Put the table between the markers of the page."""
-    before, rest = page.read_text(encoding="utf-8").split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    page.write_text(f"{before}{MARKERS[0]}\n{table}\n{MARKERS[1]}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
@@ -101,7 +86,7 @@ def main() -> None:
     lines = ["| data | epsilon | n mu | median / 90 % / largest |", "|---|---|---|---|"]
     for name, load in DATA.items():
         lines += rows(name, load(), runs)
-    write(PAGE, "\n".join(lines))
+    write_between(PAGE, MARKERS, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Which mechanism exists on which space, as the code decides it; writes the table of
-docs/which-mechanism.md (between its two markers). Run from the repository root.
+docs/which-mechanism.md (between its two markers). Run it as
+`python -m tools.space_table`.
 
 A mechanism is listed where `plan_private_mean` can make it for a small ball about the origin, an
 optimiser where `plan_optimizer` accepts the problem of the mean.
@@ -12,6 +13,7 @@ from pathlib import Path
 import jax
 
 import riemdp as R
+from papers.checks import write_between
 from riemdp.optimizers import plan_optimizer
 
 PAGE = Path("docs/which-mechanism.md")
@@ -104,10 +106,7 @@ def table() -> str:
 
 
 def main() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.split(MARKERS[0])[0], text.split(MARKERS[1])[1]
-    made = "\n".join([MARKERS[0], table(), MARKERS[1]])
-    PAGE.write_text(before + made + after, encoding="utf-8")
+    write_between(PAGE, MARKERS, table())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The data sets of the papers: from the folder `RIEMDP_DATA`, a cache, or a checked download."""
 
-from .bundled import digits, faces, histology_patches, textures
+from .bundled import digit_covariances, digits, faces, histology_patches, textures
 from .embedding import mean_average_precision, poincare_embedding, trained_mammals
 from .files import cache_folder, data_folder
 from .graphs import laplacian_eigenmap, mammals_embedding, wordnet_mammals
@@ -22,6 +22,7 @@ __all__ = [
     "cache_folder",
     "cifar10",
     "data_folder",
+    "digit_covariances",
     "digits",
     "erp_covariances",
     "faces",

@@ -13,7 +13,7 @@ import numpy as np
 from riemdp import DataUnavailable
 
 from ..checks import integer, invalid
-from .records import Images
+from .records import Covariances, Images
 
 
 def digits() -> Images:
@@ -31,6 +31,22 @@ def digits() -> Images:
         "scikit-learn",
         licence,
     )
+
+
+def digit_covariances() -> Covariances:
+    """Covariances (1797, 5, 5) over the pixels of each of the `digits`: of place, intensity and the
+    size of both derivatives, plus 1e-6 I.
+    """
+    found = digits()
+    images = found.images
+    gradients = [np.abs(np.gradient(images, axis=axis)) for axis in (2, 1)]
+    y, x = np.mgrid[:8, :8] / 8.0
+    place = [np.broadcast_to(p, images.shape) for p in (x, y)]
+    features = np.stack([*place, images, *gradients], 1).reshape(len(images), 5, -1)
+    centred = features - features.mean(-1, keepdims=True)
+    matrices = centred @ centred.swapaxes(1, 2) / features.shape[-1] + 1e-6 * np.eye(5)
+    name = f"{found.name}, covariances"
+    return Covariances(matrices, found.labels, found.classes, name, found.source, found.licence)
 
 
 def histology_patches(size: int = 32, stride: int | None = None) -> Images:

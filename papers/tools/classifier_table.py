@@ -17,11 +17,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.datasets import load_digits
 
 import riemdp
 
-from ..data import erp_covariances, mnist
+from ..checks import write_between
+from ..data import digit_covariances, erp_covariances, mnist
 from .mdm_table import reduced
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "classifiers.md"
@@ -36,14 +36,8 @@ Labelled = tuple[np.ndarray, np.ndarray]
 
 def digits() -> Labelled:
     """Covariances of place, intensity and gradients of 1797 images of 8 x 8 pixels."""
-    pixels, labels = load_digits(return_X_y=True)
-    images = np.asarray(pixels).reshape(-1, 8, 8) / 16.0
-    gradients = np.abs(np.gradient(images, axis=(1, 2)))
-    y, x = np.mgrid[:8, :8] / 8.0
-    place = [np.broadcast_to(p, images.shape) for p in (x, y)]
-    features = np.stack([*place, images, *gradients], 1).reshape(len(images), 5, -1)
-    features = features - features.mean(-1, keepdims=True)
-    return features @ features.swapaxes(1, 2) / 64 + 1e-6 * np.eye(5), np.asarray(labels)
+    found = digit_covariances()
+    return found.matrices, found.labels
 
 
 @functools.cache
@@ -255,11 +249,7 @@ def main() -> None:
         found = [needed(name, e) for e in (1.0, 3.0)]
         lines.append(f"| {name} | " + " | ".join(f"{m} | {p:,}" for m, p in found) + " |")
         print(lines[-1], flush=True)
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    body = "\n".join(["", "", *lines, "", ""])
-    PAGE.write_text(before + MARKERS[0] + body + MARKERS[1] + after, encoding="utf-8")
+    write_between(PAGE, MARKERS, "\n".join(["", *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -186,7 +186,6 @@ def test_nothing_there_and_no_network(folders, monkeypatch):
         _images._PATHMNIST,
         _images._OCTMNIST,
         _images._CIFAR10,
-        _tables._IJCNN1,
         _tables._IJCNN_MAT,
         _tables._SATIMAGE_MAT,
         _tables._ERP,
