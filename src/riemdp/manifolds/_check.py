@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
+from . import _properties_of_derivatives  # noqa: F401  (it adds its own to the table)
 from ._base import AbstractManifold, Point
 from ._properties import PROPERTIES
 from ._sample import Sample, draw_sample

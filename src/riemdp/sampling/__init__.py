@@ -2,6 +2,7 @@
 `riemdp.mechanisms`.
 """
 
-from ._laplace import laplace_scale_limit, riemannian_laplace
+from ._laplace import laplace_scale_limit
+from ._riemannian_laplace import riemannian_laplace
 
 __all__ = ["laplace_scale_limit", "riemannian_laplace"]
