@@ -112,8 +112,8 @@ def test_the_unit_is_that_of_the_value():
         given: dict[str, Any] = {"mechanism": mechanism, "count_outside": True, "rng": 0}
         of_records = R.private_frechet_mean(LINE, X, ball, WHOLE, **given)
         of_people = R.private_frechet_mean(LINE, X, ball, WHOLE, groups=groups, **given)
-        assert of_records.guarantee.unit == of_records.facts.outside.unit == "record"
-        assert of_people.guarantee.unit == of_people.facts.outside.unit == "person"
+        assert of_records.guarantee.unit == of_records.details["outside"].unit == "record"
+        assert of_people.guarantee.unit == of_people.details["outside"].unit == "person"
     bound = R.private_clipping_bound(LINE, X, ball, WHOLE, reach=1.0, groups=groups, rng=0)
     assert bound.guarantee.unit == "person"
     mechanism = R.mechanisms.VarianceNoise(LINE, ball, n=40, budget=WHOLE)

@@ -89,8 +89,8 @@ class ManifoldRecords(Spending):
 
     def _keep(self, release: Release, budget: Budget) -> None:
         """Take over what a fit released, with the ball and the count that stand in it."""
-        self.release_, self.ball_ = release, release.facts.ball
-        self.outside_ = release.facts.outside
+        self.release_, self.outside_ = release, release.facts.outside
+        self.ball_: Any = release.facts.ball
         self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
 
     def __sklearn_tags__(self) -> Any:

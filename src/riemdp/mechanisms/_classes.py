@@ -242,7 +242,6 @@ class DiscriminantNoise(AbstractClasses):
     """
 
     what: ClassVar[str] = "discriminant"
-    sums: ClassMoments
 
     @property
     def words(self) -> str:  # type: ignore[override]
@@ -263,6 +262,7 @@ class DiscriminantNoise(AbstractClasses):
         return ClassMoments(self.n, classes, self.manifold.dim, sizes, moments)
 
     def _made(self, means: ClassMeans, scale: float, found: Found) -> Drawn:
+        assert isinstance(self.sums, ClassMoments)
         coefficients, intercepts = self.sums.scores(means)
         made = np.column_stack([coefficients / found.ball.radius, intercepts])
         facts = {"rule": self.rule, "share_of_classifier": float(found.left)}
