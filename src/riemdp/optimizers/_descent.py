@@ -206,7 +206,7 @@ class DPRSGD(_Descent):
         begun is charged as a whole.
 
     Source:
-        Han2024 Algorithm 1; Utpala2023 section 6.2. Allocation: Dong, Chen and Feldman et al. 2025.
+        Han2024 Algorithm 1; Utpala2023 section 6.2. Allocation: Feldman and Shenfeld 2025.
         Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md.
     """
 

@@ -159,7 +159,7 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
         Below z = 0.3 they are those of a record whose step is known.
 
     Source:
-        Dong, Chen and Feldman et al. 2025 (arXiv 2502.08202), the dominating pair; the
+        Feldman and Shenfeld 2025 (arXiv 2502.08202), the dominating pair; the
         discretisation is by mean-preserving spreads of the likelihood ratio.
         Proof: docs/proofs/subsampling.md.
 

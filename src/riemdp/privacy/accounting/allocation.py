@@ -1,9 +1,9 @@
 r"""The law of one epoch of random allocation: every record in exactly one of t noisy steps.
 
 The dominating pair of an epoch is Q = N(0, z^2 I_t) against P = (1/t) sum_i N(e_i, z^2 I_t)
-(Dong et al. 2025, arXiv 2502.08202). Its likelihood ratio is R = S/t, S = X_1 + ... + X_t, where
-X_i = exp((y_i - 1/2)/z^2) are independent and lognormal with mean 1 under Q. The profiles of both
-directions are expectations of convex functions of R under Q,
+(Feldman and Shenfeld 2025, arXiv 2502.08202). Its likelihood ratio is R = S/t, S = X_1 + ... +
+X_t, where X_i = exp((y_i - 1/2)/z^2) are independent and lognormal with mean 1 under Q.
+The profiles of both directions are expectations of convex functions of R under Q,
 
     record removed: E (R - e^epsilon)_+,       record added: E (1 - e^epsilon R)_+,
 
