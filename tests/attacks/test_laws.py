@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
@@ -60,7 +59,7 @@ def near(values, mean, spread):
 def test_gaussian_of_a_point(space):
     """Squared length of the tangent noise: sigma^2 (chi^2 of dim)."""
     base = space.origin
-    value = space.exp(base, space.from_coordinates(base, 0.3 * jnp.ones(space.dim)))
+    value = space.exp(base, space.from_coordinates(base, 0.3 * np.ones(space.dim)))
     mechanism = WrappedGaussian(space, base, sensitivity=0.1, budget=BUDGET)
     d = space.dim
     near((lengths(mechanism, value, base) / (0.1 * Z)) ** 2, d, math.sqrt(2 * d))
@@ -309,7 +308,7 @@ def test_another_value_under_the_same_draw(name, scale, law):
 
     tiny, real = mechanism(1e-3), mechanism(scale)
     pair = [
-        space.exp(base, space.from_coordinates(base, jnp.linspace(sign * 0.3, 0.2, space.dim)))
+        space.exp(base, space.from_coordinates(base, np.linspace(sign * 0.3, 0.2, space.dim)))
         for sign in (1, -1)
     ]
     shortened = 0

@@ -6,7 +6,6 @@ import math
 import warnings
 from fractions import Fraction
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
@@ -102,8 +101,8 @@ def largest_change(sums, private):
     for i, pair in enumerate(pairs):
         z = pair / np.maximum(1.0 if i % 2 else 0.0, np.linalg.norm(pair, axis=1))[:, None]
         for b in (0, 1, -1) if private else (0,):
-            one = sums.joint(jnp.asarray(np.vstack([z[:1], rest])), np.array([0, 0, 1]))
-            other = sums.joint(jnp.asarray(np.vstack([z[1:], rest])), np.array([b, 0, 1]))
+            one = sums.joint(np.vstack([z[:1], rest]), np.array([0, 0, 1]))
+            other = sums.joint(np.vstack([z[1:], rest]), np.array([b, 0, 1]))
             worst = max(worst, float(np.linalg.norm(one - other)))
     return worst
 

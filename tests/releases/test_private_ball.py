@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -169,8 +168,8 @@ def test_noise_is_what_the_shares_pay_for():
         assert not agrees(0.8 * draws)
         answers = Searches.SearchRecords(domain, np.zeros((50, 4)), purse)
         answers.set_scales(())
-        scale = purse.add(jnp.zeros(4), 2 * 0.5 / 50, share)[1]
-        v = np.array([purse.add(jnp.zeros(4), 2 * 0.5 / 50, share)[0] for _ in range(1500)])
+        scale = purse.add(np.zeros(4), 2 * 0.5 / 50, share)[1]
+        v = np.array([purse.add(np.zeros(4), 2 * 0.5 / 50, share)[0] for _ in range(1500)])
         square = np.sum(v**2, axis=1)
         mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
         spread = np.std(square) / math.sqrt(len(square))

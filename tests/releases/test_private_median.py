@@ -87,7 +87,7 @@ def test_one_record_moves_a_step_by_no_more_than_two_over_n():
 def test_gross_outliers_move_the_median_little_and_the_mean_far(space):
     n, outliers = 3000, 900
     X = near(space, n, 0.3)
-    v = space.from_coordinates(space.origin, jnp.eye(space.dim)[0])
+    v = space.from_coordinates(space.origin, np.eye(space.dim)[0])
     distance = 2.5 if isinstance(space, riemdp.Sphere) else 20.0
     X[:outliers] = np.asarray(space.exp(space.origin, distance * v))
     budget = Budget(3.0, 1e-6)
