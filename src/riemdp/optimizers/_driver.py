@@ -38,19 +38,12 @@ _SECONDS = 0.5  # of one compiled call, at most
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a run has on the host side.
-
-    Attributes:
-        source: Its randomness.
-        records: How many records there are.
-        account: Who pays, and for whom.
-        recorder: History and progress.
-    """
+    """What a run has on the host side."""
 
     source: NoiseSource
-    records: int
-    account: Account = field(default_factory=Account)
-    recorder: Recorder | None = None
+    records: int  # how many there are
+    account: Account = field(default_factory=Account)  # who pays, and for whom
+    recorder: Recorder | None = None  # history and progress
 
 
 @in_turn
@@ -231,7 +224,9 @@ class _Driver:
             end = self._pause(row, count, block)
             take = partial(self._compiled, segment, block, row, end)
             early = end == count and following is not None and not self.repeated
-            meanwhile = partial(self._draw_ahead, *following) if early and following else _nothing
+            meanwhile = (
+                partial(self._draw_ahead, *following) if early and following else lambda: None
+            )
             self.carry, ahead = self.timer.timed(end - row, take, meanwhile)
             progress.taken += end - row
             progress.averaged += end - row
@@ -330,10 +325,6 @@ class StepTimer:
         jax.block_until_ready(out)
         self.rate = max(steps / max(time.perf_counter() - begin, 1e-6), self.rate)
         return out, extra
-
-
-def _nothing() -> None:
-    return None
 
 
 def _rows(steps: int, width: int, repetitions: int | None) -> int:

@@ -256,12 +256,3 @@ class PublishedStep(AbstractStep):
             return jnp.where(w != 0.0, w * leaf, 0.0)
 
         return jax.tree.map(scaled, parts)
-
-
-def transport_expands(manifold: AbstractManifold) -> bool:
-    """Whether transport may lengthen a vector: then the published variant has no guarantee.
-
-    Parallel transport is an isometry; those of Stiefel and Bures-Wasserstein spaces project. A
-    space of your own whose transport is neither says so by `transport_is_nonexpansive = True`.
-    """
-    return not manifold.transport_is_nonexpansive

@@ -40,7 +40,6 @@ from ._variance_reduced import (
     NoiseSplit,
     PublishedStep,
     SvrgSettings,
-    transport_expands,
 )
 
 VARIANTS = ("anchored", "as-published")
@@ -130,7 +129,9 @@ class DPRSVRG(AbstractOptimizer):
     ) -> SvrgPlan:
         private = budget is not None or noise_std is not None
         settings, rates = settings_of(problem, n, self, private)
-        if private and not settings.anchored and transport_expands(problem.manifold):
+        # Parallel transport is an isometry; that of a space which projects may lengthen a vector.
+        safe = settings.anchored or problem.manifold.transport_is_nonexpansive
+        if private and not safe:
             raise InvalidArgument(
                 "argument `variant` = 'as-published' transports a private gradient, and the"
                 f" transport of {problem.manifold!r} may lengthen it; use variant='anchored'"
