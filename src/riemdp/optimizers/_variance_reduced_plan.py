@@ -129,7 +129,8 @@ class DPRSVRG(AbstractOptimizer):
     ) -> SvrgPlan:
         private = budget is not None or noise_std is not None
         settings, rates = settings_of(problem, n, self, private)
-        # Parallel transport is an isometry; that of a space which projects may lengthen a vector.
+        # Parallel transport is an isometry, and those of Stiefel and Bures-Wasserstein spaces
+        # project. A space of one's own that does so says it by `transport_is_nonexpansive = True`.
         safe = settings.anchored or problem.manifold.transport_is_nonexpansive
         if private and not safe:
             raise InvalidArgument(
