@@ -38,6 +38,25 @@ def of_people(folder: Path, noise: str = "shared", **changed: Any) -> str:
     return written(folder, noise, **{"text": PEOPLE, "sizes": SIZES} | changed)
 
 
+def searched(folder: Path, noise: str, groups: Any) -> riemdp.Release:
+    """The search over messages of what is agreed on there, in which nobody declines."""
+    if groups is None:
+        written(folder, noise)
+    else:
+        of_people(folder, noise)
+    mail = Mail(folder, groups=groups)
+    release = run(mail)
+    assert not mail.declined
+    return release
+
+
+@pytest.fixture(scope="module")
+def shared_search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, riemdp.Release]:
+    """One search of people who share their noise, and its folder, which no test changes."""
+    folder = tmp_path_factory.mktemp("search")
+    return folder, searched(folder, "shared", LABELS)
+
+
 # ------------------------------------------------------------------------------ as in one process
 class SameNoise(Between):
     """The sites of a search in process, each of which draws what `Mail` lets it draw."""
@@ -71,17 +90,14 @@ def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
 @pytest.mark.parametrize("noise", ["local", "shared"])
 @pytest.mark.parametrize("unit", ["record", "person"])
 def test_a_search_over_messages_is_the_one_in_process(
-    tmp_path: Path, noise: str, unit: str
+    request: pytest.FixtureRequest, tmp_path: Path, noise: str, unit: str
 ) -> None:
     """The same noise, the same sums: the same value, cost, facts and region, also in the report."""
-    if unit == "person":
-        of_people(tmp_path, noise)
-    else:
-        written(tmp_path, noise)
     groups = LABELS if unit == "person" else None
-    mail = Mail(tmp_path, groups=groups)
-    release = run(mail)
-    assert not mail.declined
+    if (noise, unit) == ("shared", "person"):
+        tmp_path, release = request.getfixturevalue("shared_search")
+    else:
+        release = searched(tmp_path, noise, groups)
     same = by_the_public_door(tmp_path, None if groups is None else list(groups.values()))
     told, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
     written_down = json.loads((tmp_path / "result.json").read_text())["confidence_region"]
@@ -105,17 +121,16 @@ def test_a_search_over_messages_is_the_one_in_process(
         assert (book.charges, book.spent) == (1, release.guarantee)
 
 
-def test_a_search_of_people_finds_their_mean(tmp_path: Path) -> None:
-    of_people(tmp_path)
-    release = run(Mail(tmp_path, groups=LABELS))
+def test_a_search_of_people_finds_their_mean(shared_search: tuple[Path, riemdp.Release]) -> None:
+    folder, release = shared_search
     means = np.concatenate(
         [np.asarray(x) for x in Searches.Given(SPACE, SITES, [*LABELS.values()], "").records]
     )
     assert float(SPACE.dist(riemdp.frechet_mean(SPACE, means).value, release.value)) < 0.1
-    told = json.loads((tmp_path / "result.json").read_text())
+    told = json.loads((folder / "result.json").read_text())
     assert (told["unit"], told["sizes"]) == ("person", list(SIZES))
     assert ONE_SITE in told["assumes"]
-    assert "all runs have cost a person at most" in site(tmp_path).status()
+    assert "all runs have cost a person at most" in site(folder).status()
 
 
 # ------------------------------------------------------------------------------ one person's part
@@ -309,7 +324,9 @@ def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
             Agreement.read(file)
 
 
-def test_the_commands_say_person(tmp_path: Path) -> None:
+def test_the_commands_say_person(
+    tmp_path: Path, shared_search: tuple[Path, riemdp.Release]
+) -> None:
     of_people(tmp_path)
     file = tmp_path / "agreement.toml"
     status, said = commanded("agree", file)
@@ -332,11 +349,12 @@ def test_the_commands_say_person(tmp_path: Path) -> None:
     text = (tmp_path / "a.toml").read_text()
     assert "may cost a person" in text
     assert Site.read(tmp_path / "a.toml").data["groups"] == str(tmp_path / "people.csv")
-    release = run(Mail(tmp_path, groups=LABELS))
-    _, said = commanded("status", tmp_path / "a.toml")
+    folder, release = shared_search
+    _, said = commanded("status", folder / "a.toml")
     assert "all runs have cost a person at most epsilon" in said
     page = tmp_path / "report.html"
-    status, said = commanded("report", file, tmp_path / "result.npz", "--out", page)
+    file = folder / "agreement.toml"
+    status, said = commanded("report", file, folder / "result.npz", "--out", page)
     assert (status, ONE_SITE in said) == (0, True)
     assert json.loads(page.with_suffix(".json").read_text())["protects"] == "one person"
     region = release.confidence_region()
