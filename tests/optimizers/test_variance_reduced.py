@@ -209,3 +209,15 @@ def test_a_lower_bound_above_the_upper_one_is_refused(given):
         )
     with pytest.raises(InvalidArgument, match="convexity"):
         Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))
+
+
+def test_as_published_no_private_gradient_is_carried_by_a_transport_that_may_lengthen_it():
+    class Lengthening(Euclidean):
+        transport_is_nonexpansive = False
+
+    given = {"lipschitz": 1.0, "smoothness": 1.0}
+    problem = Problem(Lengthening(2), lambda w, z: jnp.sum((w - z) ** 2), **given)
+    optimizer, budget = DPRSVRG(2, 3, batch_size=5), Budget(1.0, 1e-5)
+    assert plan_optimizer(problem, 100, optimizer, budget).guarantee().within(budget)
+    with pytest.raises(InvalidArgument, match="variant"):
+        plan_optimizer(problem, 100, replace(optimizer, variant="as-published"), budget)
