@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, invalid, magnitude, real
+from .._errors import integer, invalid, magnitude, real
 from .._isolation import isolated
-from .._trees import leaves
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
 from ..optimizers._account import Account
@@ -190,9 +189,7 @@ class SharedSum:
         """
         limit = self.largest(norm)
         if limit > 2.0 ** (WORD - 2):
-            raise InvalidArgument(
-                "argument `norm` is too large for a secure sum: use a smaller clip norm"
-            )
+            raise invalid("norm", norm, "too large for a secure sum; use a smaller clip norm")
         if np.any(np.abs(total.astype(np.float64)) > limit):
             return None
         return np.ldexp(total.astype(np.float64), self.exponent)
@@ -262,11 +259,7 @@ def noisy_sum(
 # ---------------------------------------------------------------------------------- at the server
 @isolated
 def moved(
-    prirfed: PriRFed,
-    shared: SharedSum,
-    current: Point,
-    total: NDArray[np.int64],
-    records: int,
+    prirfed: PriRFed, shared: SharedSum, current: Point, total: Integers, records: int
 ) -> Point | None:
     """The next point, one step along the noisy mean of all gradients, or None where the words that
     came have no sum: some party used other masks.
@@ -282,21 +275,18 @@ def moved(
         A finite point of the space, or None. Post-processing of the sum.
     """
     problem, local = prirfed.problem, prirfed.local
+    ball = problem.ball if local.is_confined else None
     coordinates = shared.value(total, records * prirfed.clip)
     if coordinates is None:
         return None
     mean = coordinates / records
-    if local.is_confined:
+    if ball is not None:
         mean = mean + center_gradient(problem, current)
     plan: Any = plan_optimizer(problem, records, local, None, noise_std=shared.sigma)
     manifold = problem.manifold
     step = manifold.from_coordinates(current, -float(plan.rates[0]) * mean)
-    carried = (
-        manifold.exp(current, step) if local.update == "exp" else manifold.retract(current, step)
-    )
-    point = repaired(manifold, carried)
-    if local.is_confined:
-        assert problem.ball is not None
-        point = problem.ball.on(manifold).clamp_point(point)
-    good = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
-    return point if good and bool(manifold.belongs(point, 1e-6)) else None
+    carry = manifold.exp if local.update == "exp" else manifold.retract
+    point = repaired(manifold, carry(current, step))
+    if ball is not None:
+        point = ball.on(manifold).clamp_point(point)
+    return point if bool(manifold.belongs(point, 1e-6)) else None

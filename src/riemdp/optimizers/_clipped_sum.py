@@ -24,7 +24,7 @@ from ..domains._stream import pairwise_sum
 from ..manifolds._base import AbstractManifold, Point
 from ..problems._problem import Batch, Problem
 from ._kernels import gradient_function
-from ._people import Grouped, each_record
+from ._people import Grouped
 from ._records import clamped, unfolded
 
 MOST_ROUNDING = 1e-5  # of a sum of clipped gradients, as a part of the clip norm
@@ -68,7 +68,7 @@ def clipped_sum(
     center = jnp.zeros(manifold.dim)
     if centered:
         assert problem.ball is not None
-        records = each_record(functools.partial(clamped, problem.ball.on(manifold)), records)
+        records = clamped(problem.ball.on(manifold), records)
         center = jnp.asarray(center_gradient(problem, point))
     size = max(1, BLOCK // places)
     while size >= 2 * n and size > _SMALLEST_BLOCK:

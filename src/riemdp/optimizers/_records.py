@@ -66,7 +66,7 @@ class PrivateRecords:
         if isinstance(self.held, Stream):
             step = partial(clamp_flagged, domain.manifold, domain.center, domain.radius)
             return PrivateRecords(self.held.then(step))
-        return PrivateRecords(each_record(partial(clamped, domain), self.held))
+        return PrivateRecords(clamped(domain, self.held))
 
     def prepared(self, kernel: AbstractKernel) -> PrivateRecords:
         """The records in the form that the kernel takes."""
@@ -126,10 +126,10 @@ class PrivateRecords:
 
 
 def clamped(domain: Domain, records: Batch) -> Batch:
-    """The records, moved into a public ball. On NumPy, as those of a stream: of arrays of JAX each
-    operation of a clamp is compiled by itself, which takes seconds.
+    """Records, or those of people, moved into a public ball. On NumPy, as those of a stream: of
+    arrays of JAX each operation of a clamp is compiled by itself, which takes seconds.
     """
-    moved = domain.clamp(jax.tree.map(np.asarray, records))
+    moved = each_record(domain.clamp, jax.tree.map(np.asarray, records))
     return jax.tree.map(jnp.asarray, moved)
 
 
