@@ -156,7 +156,7 @@ def _isolated(a: ArrayLike, lower: bool = False) -> tuple[np.ndarray, np.ndarray
         return a, None
     if lower:
         fine |= ~np.tri(a.shape[-1], dtype=bool)
-    finite = fine.all(axis=(-2, -1))
+    finite = np.asarray(fine.all(axis=(-2, -1)))
     return np.where(finite[..., None, None], a, np.eye(*a.shape[-2:])), finite
 
 
