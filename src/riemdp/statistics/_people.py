@@ -160,10 +160,13 @@ class _Blocks:
             yield _Blocks(who[some], np.where(used, rows, begin[some, None]), used)
 
     def filled(self, values: np.ndarray, filling: Any) -> np.ndarray:
-        """One value a block, for a public number of blocks."""
-        lack = _AT_ONCE - len(self.who)
-        more = np.broadcast_to(np.asarray(filling, values.dtype), (lack, *values.shape[1:]))
-        return np.concatenate([values, more])
+        """One value a block, for a public number of blocks, in one layout: NumPy adds the entries
+        of a row in another order where rows lie otherwise in memory (`concatenate` puts the entries
+        of a single row far apart).
+        """
+        out = np.empty((_AT_ONCE, *values.shape[1:]), values.dtype)
+        out[: len(self.who)], out[len(self.who) :] = values, filling
+        return out
 
 
 def _admitted(
