@@ -171,13 +171,15 @@ class Health(http.server.BaseHTTPRequestHandler):
     """A server that says that it is well, by a clock of its own."""
 
     late = 0.0  # seconds that it is behind
+    date: str | None = None  # what it says instead of a date
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(datetime.datetime.now().timestamp() - self.late)
+        now = super().date_time_string(datetime.datetime.now().timestamp() - self.late)
+        return now if self.date is None else self.date
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -186,8 +188,8 @@ class Health(http.server.BaseHTTPRequestHandler):
 class Listener:
     """A server on loopback with this certificate; without one it does not speak TLS."""
 
-    def __init__(self, files: tuple[Path, Path] | None, late: float = 0.0):
-        kind = type("Late", (Health,), {"late": late})
+    def __init__(self, files: tuple[Path, Path] | None, late: float = 0.0, date: str | None = None):
+        kind = type("Late", (Health,), {"late": late, "date": date})
         self.server = http.server.HTTPServer(("127.0.0.1", 0), kind)
         self.server.handle_error = lambda *_: None  # type: ignore[method-assign]
         if files is not None:
@@ -253,6 +255,13 @@ def test_a_clock_that_the_server_does_not_accept_is_named(
         found = Sites.problems_of_server(f"127.0.0.1:{there.port}", good[0])
     assert len(found) == (words is not None)
     assert words is None or words in found[0]
+
+
+@pytest.mark.parametrize("date", ["garbage", "", "Sun, 06 Nov 1994 08:49:37 -0000"])
+def test_whatever_a_server_says_of_its_clock_has_a_line(good: tuple[Path, Path], date: str) -> None:
+    with Listener(good, date=date) as there:
+        (said,) = Sites.problems_of_server(f"127.0.0.1:{there.port}", good[0])
+    assert ("is no server of a run" in said) != ("The clock of this machine" in said)
 
 
 def test_a_certificate_that_ends_soon_is_a_warning(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def problems_of_server(server: str, authority: Path) -> list[str]:
         certificate: Any = connection.sock.getpeercert()
         said = connection.getresponse().getheader("Date")
         connection.close()
+        clock = None if said is None else email.utils.parsedate_to_datetime(said).timestamp()
     except FileNotFoundError:
         return [f"{authority} is missing. Its operator sends it to every site"]
     except ssl.SSLCertVerificationError as error:
@@ -183,16 +184,16 @@ def problems_of_server(server: str, authority: Path) -> list[str]:
         return [f"{server} does not answer. A firewall is between, or the machine is off"]
     except (OSError, ValueError, http.client.HTTPException) as error:
         return [f"What answers at {server} is no server of a run ({type(error).__name__})"]
-    return _problems_of_time(server, certificate, said, now)
+    return _problems_of_time(server, certificate, clock, now)
 
 
 def _problems_of_time(
-    server: str, certificate: Mapping[str, Any], said: str | None, now: datetime.datetime
+    server: str, certificate: Mapping[str, Any], clock: float | None, now: datetime.datetime
 ) -> list[str]:
     """Of the clock, and of a certificate that will not be valid much longer."""
     found: list[str] = []
-    if said is not None:
-        ahead = (now - email.utils.parsedate_to_datetime(said)).total_seconds()
+    if clock is not None:
+        ahead = now.timestamp() - clock
         if not -_BEHIND < ahead < _AHEAD:
             way = "ahead of" if ahead > 0 else "behind"
             found.append(
