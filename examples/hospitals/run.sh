@@ -11,14 +11,13 @@ started=$(flwr run app lo --format json --run-config "$config") || { echo "$star
 run=$(sed -nE 's/.*"run-id": "?([0-9]+).*/\1/p' <<< "$started")
 if [ -z "$run" ]; then echo "$started"; exit 1; fi
 ended() {
-  kill $log || true
+  kill $(jobs -p) || true
   flwr stop "$run" lo > /dev/null || true
   echo "The run was ended. What the hospitals have answered is charged; the same command goes on from state$of."
   exit 130
 }
 trap ended INT TERM HUP
 flwr log "$run" lo --stream &
-log=$!
-wait $log
+wait $!
 rm -f "report$of.html" "report$of.json"
 riemdp federated report "$file" "result$of.npz" --out "report$of.html"

@@ -225,7 +225,14 @@ def started(tmp_path: Path, command: str, programs: dict[str, str]) -> subproces
         env=os.environ | {"PATH": f"{place}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=hears_all_signals,
     )
+
+
+def hears_all_signals() -> None:
+    """Whatever these tests were started under: what a shell's parent ignores, it cannot hear."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_DFL)
 
 
 def lines_of(file: Path, count: int) -> list[str]:
