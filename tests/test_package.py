@@ -89,6 +89,9 @@ def test_the_logger_is_silent_by_default():
 # What a log line may carry: counts and seconds. Anything else has to be added here, by a person who
 # thought.
 MAY_BE_LOGGED = {
+    # the kind of an error and the line of code, without its words
+    "_place_of",
+    "__cause__",
     "agreement",  # the hash of the public terms of a run
     "agreed",
     "fingerprint",

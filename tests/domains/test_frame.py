@@ -85,7 +85,7 @@ def test_ill_conditioned_centres_lose_nothing_in_the_frame(condition, radius, n)
         (R.Lorentz(4), R.Lorentz(4).origin, 30.0, 10),
         (R.Euclidean(1), np.array([1e17]), 1.0, 10),
         (R.SPDAffineInvariant(3), np.eye(3), 15.0, 10**6),
-        (R.Euclidean(2), np.zeros(2), 1.0, 10**10),
+        (R.Euclidean(2), np.zeros(2), 1.0, 10**12),
     ],
     ids=str,
 )

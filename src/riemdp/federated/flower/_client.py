@@ -201,17 +201,18 @@ def _answering(
             with shown():
                 log.warning("%s", error)
                 if error.__cause__ is not None and not isinstance(error.__cause__, RiemdpError):
-                    log.error("%s", _own_words(error.__cause__))
+                    log.error("%s", _place_of(error.__cause__))
         return Message(content, reply_to=message)
 
     return handled
 
 
-def _own_words(error: BaseException) -> str:
-    """What went wrong at a site and where, in one line of its own log. It may quote a record."""
+def _place_of(error: BaseException) -> str:
+    """What kind of error it was and where, in one line. Its own words may quote a record, and logs
+    travel.
+    """
     where = traceback.extract_tb(error.__traceback__)[-1]
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said} ({Path(where.filename).name}, line {where.lineno})"
+    return f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
 
 
 @contextlib.contextmanager
