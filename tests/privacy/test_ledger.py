@@ -85,9 +85,9 @@ CHARGES = {
 @pytest.mark.parametrize(
     ("kind", "each"),
     [
-        ("gaussian", 2_500),
-        ("pure", 2_500),
-        ("mixed", 2_500),
+        ("gaussian", 1_000),
+        ("pure", 1_000),
+        ("mixed", 1_000),
         pytest.param("gaussian", 12_500, marks=pytest.mark.slow),
         pytest.param("pure", 12_500, marks=pytest.mark.slow),
         pytest.param("mixed", 12_500, marks=pytest.mark.slow),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.statistics._people import people
+from tests.seam import Sums
 
 SPACE = R.SPDAffineInvariant(2)
 X = np.asarray(SPACE.random_point(1, (9,)))
@@ -29,8 +29,8 @@ def test_a_point_has_the_same_bits_alone_and_beside_others():
     points /= np.linalg.norm(points, axis=2, keepdims=True)
     others, who = points[:2].reshape(10, 7), np.repeat([0, 1, 2], 5)
     for own in points:
-        alone = people(sphere, own, who[:5]).points[0]
-        beside = people(sphere, np.concatenate([own, others]), who).points[0]
+        alone = Sums.people(sphere, own, who[:5]).points[0]
+        beside = Sums.people(sphere, np.concatenate([own, others]), who).points[0]
         assert alone.tobytes() == beside.tobytes()
 
 
