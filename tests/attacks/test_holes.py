@@ -85,6 +85,20 @@ def test_a_difference_is_clipped_where_it_is_used():
     assert 0.5 * slow * 4 * clip / n < apart <= slow * 4 * clip / n * (1 + 1e-3), apart
 
 
+def test_a_difference_of_all_records_takes_the_anchor_s_gradient_away():
+    """In a space whose frames differ from point to point: without noise each inner step over all
+    records is a step of gradient descent.
+    """
+    space = riemdp.PoincareBall(2)
+    problem = problems.frechet_mean(space)
+    records, start = np.array([[0.6, 0.1], [0.2, -0.7], [0.5, 0.5]]), np.array([-0.8, 0.0])
+    inner = DPRSVRG(1, 4, 0.2, 1.0, batch_size=3)
+    found = private_minimize(problem, records, start, inner, None).value
+    wanted = private_minimize(problem, records, start, DPRGD(4, 0.2, 1.0), None).value
+    assert float(space.dist(start, wanted)) > 1.0
+    assert float(space.dist(found, wanted)) < 1e-9
+
+
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
 def test_blocks_of_an_epoch_do_not_change_what_it_costs(variant, monkeypatch):
     """Only the first query of an EPOCH is free, however few steps a block of noise holds."""
