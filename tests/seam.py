@@ -26,6 +26,7 @@ _PLACES = {
     "draws of K-norm noise at once": "mechanisms._knorm._BATCH",
     "a file's read": "domains._mapped.MappedFile.read",
     "a reader's fetch": "domains._sources.AbstractReader.fetched",
+    "distances from a center": "domains._clamp.radially",
     "records of a class": "domains._stream.Stream.chosen",
     "look at records": "statistics._query.look_at",
     "solver of a mean": "statistics._solver._accelerated",

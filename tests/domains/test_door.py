@@ -14,6 +14,7 @@ import riemdp as R
 from riemdp.domains import _labels
 from riemdp.domains._door import admit_point, admit_records
 from riemdp.domains._labels import admit_labels
+from tests.seam import original, plant
 
 GARBAGE = [
     None,
@@ -172,3 +173,18 @@ def test_the_clamp_returns_points_of_every_ball(space, radius, given):
     # XLA rounds in another order inside another program
     lost = 0.0 if given is np.asarray else ball.on(space).resolution
     assert np.all(distance <= radius * (1 + 1e-6) + 1e-14 + lost)
+
+
+def test_a_record_that_only_seems_to_lie_inside_goes_to_the_center(monkeypatch):
+    """As where float64 does not hold what a decomposition says: the result itself is measured."""
+    space, centre = R.Sphere(3), np.array([1.0, 0.0, 0.0])
+    x = np.array([[np.cos(1.0), np.sin(1.0), 0.0], [np.cos(0.2), 0.0, np.sin(0.2)]])
+    seen = original("distances from a center")
+
+    def nearer(*args):
+        distance, at = seen(*args)
+        return 0.1 * distance, at
+
+    plant(monkeypatch, "distances from a center", nearer)
+    moved = R.Ball(centre, 0.5).clamp(space, x)
+    assert np.array_equal(moved, [centre, x[1]])
