@@ -31,7 +31,7 @@ def isolated(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        with np.errstate(all="ignore"), _double_precision():
+        with isolation():
             return function(*arguments, **named)
 
     return call
