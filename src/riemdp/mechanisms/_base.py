@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 from .._isolation import isolation
 from ..inference._counts import told_of_people
@@ -19,9 +19,6 @@ from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit, Receipt
 from ..randomness import NoiseSource, noise_source
 from ._release import Release
-
-if TYPE_CHECKING:
-    pass
 
 Value = TypeVar("Value")
 

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import warnings
 from functools import lru_cache, partial, singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,6 @@ from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, View, affine_points, hyperbolic_points, widest_ball
 from ._points import direction_and_exp, radii_and_normals
-
-if TYPE_CHECKING:
-    pass
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once

@@ -219,8 +219,8 @@ def _place_of(error: BaseException) -> str:
 def _discreet(name: str = "") -> Iterator[None]:
     """Keeps the text of any other exception at the site. `name`: said in front of what is sent.
 
-    A loader's message may quote a record ("could not convert ... to float"), and goes into the
-    site's own log only.
+    A loader's message may quote a record ("could not convert ... to float"): it is sent nowhere,
+    and no log has it.
     """
     try:
         yield
