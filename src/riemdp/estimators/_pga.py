@@ -59,6 +59,7 @@ class _Asked:
         points: The records, or one point a person.
         n: How many.
         grouped: The people, where they are protected.
+        seed: What the noise is drawn from; None for the operating system.
     """
 
     manifold: AbstractManifold
@@ -70,6 +71,7 @@ class _Asked:
     points: Any
     n: int
     grouped: People | None
+    seed: int | None
 
 
 class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -181,7 +183,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         refuse_weights(sample_weight)
         asked = self._asked(X, groups)
         both = self._parts(asked)
-        mean, moment = both.release(check_seed(self.random_state))
+        mean, moment = both.release(asked.seed)
         self._keep_components(asked, mean, moment, names_of(X))
         self.release_ = self._together(asked, both.guarantee)
         self.n_samples_, whole = asked.n, self.release_.guarantee
@@ -203,14 +205,14 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         wanted = dim if self.n_components is None else self.n_components
         count = integer("n_components", wanted, at_least=1, at_most=dim)
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
-        check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         needs_log(manifold, "principal geodesic analysis")
         domain = ball.on(manifold) if isinstance(ball, Ball) else None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)
         grouped = of_groups(manifold, X, groups, domain)
         points, n = admit_records(manifold, "X", grouped.points if grouped else X)
-        return _Asked(manifold, ball, domain, budget, count, share, points, n, grouped)
+        return _Asked(manifold, ball, domain, budget, count, share, points, n, grouped, seed)
 
     def _parts(self, asked: _Asked) -> InTurn:
         """The mean, and the second moment about it, under one charge; all that can be refused is
@@ -252,7 +254,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
         self.noise_floor_: float | None = moment.details.get("noise_floor")
         self.mean_: Point = mean.value
-        self.ball_ = _about(asked.manifold, mean)
+        self.ball_ = moment.facts.ball
         axis = of_coordinates(asked.manifold, names)
         spoken = facts(asked.grouped, found=asked.domain is None)
         mean = mean._named(names)._knowing(spoken)
