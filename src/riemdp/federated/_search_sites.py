@@ -33,7 +33,7 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
-from ..mechanisms._lattice import added, scale_for, slack_of
+from ..mechanisms._lattice import scale_for, slack_of, with_noise
 from ..mechanisms._purse import Purse
 from ..mechanisms._search_records import SearchRecords
 from ..mechanisms._streamed_search import StreamedRecords
@@ -203,7 +203,7 @@ class NoiseOfSites:
         that must not leave the site but under a mask.
         """
         if self.tolerated is None:
-            return added(values, self._scale(ask, values.size), source)
+            return with_noise(values, self._scale(ask, values.size), source, pure=False)
         plan = self.shared(ask, values.size)
         return plan.integers(values) + plan.noise(source)
 
