@@ -51,6 +51,24 @@ def affine_mean(x: np.ndarray, radius: float, scale: float) -> np.ndarray:
     return lower @ of_spectrum(np.exp, symmetric_noise(x.shape[-1], scale)) @ lower.T
 
 
+# ------------------------------------------------------------------ points about a centre, by hand
+Exp = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Logs = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def mean_in_ball(exp: Exp, logs: Logs, x: np.ndarray, center: np.ndarray, r: float) -> np.ndarray:
+    """The mean of points that are moved into the ball of this radius."""
+    v, distance = logs(center, x)
+    share = np.minimum(1.0, r / np.maximum(distance, 1e-300))
+    inside, p = exp(center, share[:, None] * v), center
+    for _ in range(50):
+        step = logs(p, inside)[0].mean(0)
+        p = exp(p, step)
+        if np.linalg.norm(step) < 1e-10:
+            break
+    return p
+
+
 # ------------------------------------------------------------------ the hyperbolic plane, by hand
 def exp_at(p: np.ndarray, v: np.ndarray) -> np.ndarray:
     length = np.sqrt(np.maximum(-(v[..., :1] ** 2) + np.sum(v[..., 1:] ** 2, -1, keepdims=True), 0))
@@ -65,15 +83,7 @@ def logs_at(p: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hyperbolic_mean(x: np.ndarray, radius: float, scale: float) -> np.ndarray:
-    origin = np.array([1.0, 0.0, 0.0])
-    v, distance = logs_at(origin, x)
-    share = np.minimum(1.0, radius / np.maximum(distance, 1e-300))
-    inside, p = exp_at(origin, share[:, None] * v), origin
-    for _ in range(50):
-        step = logs_at(p, inside)[0].mean(0)
-        p = exp_at(p, step)
-        if np.linalg.norm(step) < 1e-10:
-            break
+    p = mean_in_ball(exp_at, logs_at, x, np.array([1.0, 0.0, 0.0]), radius)
     r = -0.5 * math.log(rng.beta((1 / scale - 1) / 2, 2))
     u = rng.normal(size=2)
     along = p[1:] @ u
@@ -122,14 +132,7 @@ def sphere_logs(p: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sphere_mean(x: np.ndarray, center: np.ndarray, radius: float, scale: float) -> np.ndarray:
-    v, distance = sphere_logs(center, x)
-    share = np.minimum(1.0, radius / np.maximum(distance, 1e-300))
-    inside, p = along_sphere(center, share[:, None] * v), center
-    for _ in range(50):
-        step = sphere_logs(p, inside)[0].mean(0)
-        p = along_sphere(p, step)
-        if np.linalg.norm(step) < 1e-10:
-            break
+    p = mean_in_ball(along_sphere, sphere_logs, x, center, radius)
     u = rng.normal(size=3)
     u -= (u @ p) * p
     return along_sphere(p, rng.gamma(2.0, scale) / np.linalg.norm(u) * u)

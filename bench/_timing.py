@@ -72,21 +72,26 @@ def load() -> float:
 
 
 def paired(
-    ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 15, budget: float = 6.0
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    repeats: int = 15,
+    budget: float = 6.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Paired:
     """Time the two in alternation (order swapped each time) after one warm-up each, for `repeats`
-    pairs or `budget` seconds.
+    pairs or `budget` seconds by the clock.
     """
     ours()
     theirs()
     a, b = [], []
-    start = time.perf_counter()
+    start = clock()
     for i in range(repeats):
         for work, into in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
-            begin = time.perf_counter()
+            begin = clock()
             work()
-            into.append(time.perf_counter() - begin)
-        if time.perf_counter() - start > budget and i >= 4:
+            into.append(clock() - begin)
+        if clock() - start > budget and i >= 4:
             break
     ratio = np.asarray(a) / np.asarray(b)
     low, high = np.quantile(ratio, [0.25, 0.75])

@@ -27,10 +27,12 @@ import riemdp
 from riemdp import Ball, Budget
 
 from ._by_hand import affine_mean, hyperbolic_mean, sphere_mean
-from ._timing import Row, load, write_table
+from ._timing import Row, load, paired, write_table
 
-SHARED = "import numpy as np; g = np.random.default_rng(0).normal(size=(200, 5, 5));"
-MATRICES = SHARED + "x = np.eye(5) + 0.06 * (g @ g.swapaxes(1, 2));"
+MATRICES = (
+    "import numpy as np; g = np.random.default_rng(0).normal(size=(200, 5, 5));"
+    "x = np.eye(5) + 0.06 * (g @ g.swapaxes(1, 2));"
+)
 OURS = MATRICES + (
     "import riemdp; riemdp.private_frechet_mean(riemdp.SPDAffineInvariant(5), x,"
     " riemdp.Ball(np.eye(5), 1.0), riemdp.Budget(1.0, 1e-6))"
@@ -59,16 +61,8 @@ def alternating(
     ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int
 ) -> tuple[float, float, float]:
     """Medians of the processor time of both, and of their ratios."""
-    ours(), theirs()
-    taken = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        ours()
-        between = time.process_time()
-        theirs()
-        taken.append((between - begin, time.process_time() - between))
-    a, b = np.array(taken).T
-    return float(np.median(a)), float(np.median(b)), float(np.median(a / b))
+    found = paired(ours, theirs, repeats=repeats, budget=60.0, clock=time.process_time)
+    return found.ours, found.theirs, found.ratio
 
 
 # ------------------------------------------------------------------ in processes of their own
