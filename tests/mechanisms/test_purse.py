@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from riemdp import Budget
 from riemdp.domains import AdaptiveBall
 from riemdp.mechanisms import AdaptiveMean, PrivateBall, TangentMeanNoise, VarianceNoise
 from riemdp.randomness import NoiseSource, noise_source
-from tests.seam import Noise, Searches, plant
+from tests.seam import Doors, Noise, Searches, Sums, plant
 from tests.statistical import ALPHA
 
 GAUSS, PURE = Budget(1.0, 1e-6), Budget(2.0)
@@ -105,6 +106,32 @@ def test_a_search_that_asks_for_too_much_is_refused(
     assert ledger.charges == 1
     assert sum(taken) <= 1
     assert drawn[0] in (len(taken), len(taken) - 1)  # one of them may be a mean
+
+
+@pytest.mark.parametrize("who", ["records", "people", "parts"])
+def test_every_answer_about_records_is_taken_from_the_one_purse(who: str, tmp_path: Path) -> None:
+    space = R.SPDAffineInvariant(2)
+    X = np.broadcast_to(np.eye(2), (40, 2, 2))
+    domain, held = AdaptiveBall().on(space), purse(GAUSS)
+    if who == "people":
+        members = Sums.Membership(np.repeat(np.arange(20), 2), 40)
+        asked = Searches.SearchPeople(domain, X, members, held)
+    elif who == "parts":
+        np.save(tmp_path / "x.npy", X)
+        stream, _ = Doors.admit_in_parts(space, "X", np.load(tmp_path / "x.npy", mmap_mode="r"))
+        asked = Searches.StreamedRecords(domain, stream, held)
+    else:
+        asked = Searches.SearchRecords(domain, X, held)
+    share = Fraction(1, 8)
+    asked.valid(share)
+    assert held.left == asked.left == 1 - share
+    asked.scale_count(0, 0.0, share)
+    assert held.left == 1 - 2 * share
+    asked.set_scales((0.0,) * domain.scales)
+    asked.count(1.0, share)
+    assert held.left == 1 - 3 * share
+    asked.noisy_mean(1.0, share)
+    assert held.left == asked.left == 1 - 4 * share
 
 
 @pytest.mark.parametrize("budget", [GAUSS, PURE])
