@@ -53,7 +53,7 @@ class Spending:
         """
         warn_of_groups(type(self).__name__)
         made = super().__sklearn_clone__()  # type: ignore[misc]
-        _open_ledgers.passed_on(self, [made])
+        _open_ledgers.passed_on(self, made)
         return made
 
     def _keep_cost(self, guarantee: Guarantee, budget: Budget, *, reproducible: bool) -> None:

@@ -87,7 +87,7 @@ class Noise(abc.ABC):
                 " less than its delta alone; give a larger share. Nothing was spent"
             )
         stated = Budget(epsilon, self.whole.delta)
-        _open_ledgers.passed_on(self.whole, [stated])
+        _open_ledgers.passed_on(self.whole, stated)
         return stated
 
     @property

@@ -21,7 +21,6 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -174,11 +173,10 @@ def received(state: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in state.items() if key != MARK or value != _own.token}
 
 
-def passed_on(of: Any, to: Iterable[Any]) -> None:
+def passed_on(of: Any, to: Any) -> None:
     """What was made of a marked object has its mark."""
     if MARK in of.__dict__:
-        for one in to:
-            one.__dict__[MARK] = of.__dict__[MARK]
+        to.__dict__[MARK] = of.__dict__[MARK]
 
 
 # ------------------------------------------------------------------ asked before a charge
