@@ -85,7 +85,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "subsampled_gaussian",
         "subsampled_gaussian_noise_multiplier",
     ),
-    "statistics": ("MeanResult", "frechet_mean", "frechet_mean_sensitivity"),
+    "statistics": ("MeanResult", "PublicPrior", "frechet_mean", "frechet_mean_sensitivity"),
     "inference": ("Region", "two_sample_test"),
     "mechanisms": (
         "AbstractMechanism",

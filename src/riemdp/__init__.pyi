@@ -103,6 +103,7 @@ from .releases import private_geometric_median as private_geometric_median
 from .releases import private_tangent_covariance as private_tangent_covariance
 from .sampling import riemannian_laplace as riemannian_laplace
 from .statistics import MeanResult as MeanResult
+from .statistics import PublicPrior as PublicPrior
 from .statistics import frechet_mean as frechet_mean
 from .statistics import frechet_mean_sensitivity as frechet_mean_sensitivity
 

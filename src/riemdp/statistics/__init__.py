@@ -2,6 +2,7 @@
 
 from ._excess import ClippingExcess as ClippingExcess
 from ._frechet_mean import MeanResult, frechet_mean
+from ._public_prior import PublicPrior
 from ._query import AmbientMean as AmbientMean
 from ._query import FrechetMean
 from ._query import Records as Records
@@ -19,6 +20,7 @@ from ._variance import FrechetVariance as FrechetVariance
 __all__ = [
     "FrechetMean",
     "MeanResult",
+    "PublicPrior",
     "TangentMean",
     "frechet_mean",
     "frechet_mean_sensitivity",

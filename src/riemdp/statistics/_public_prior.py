@@ -1,0 +1,326 @@
+"""`PublicPrior`: what public records of the same kind say about where private ones lie, and in
+which directions they spread. No private record is in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _linalg
+from .._errors import InvalidArgument, invalid
+from .._isolation import isolated
+from .._trees import map_leaves
+from ..domains._door import admit_manifold
+from ..domains._labels import admit_labels, admit_people, public_classes
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, held
+from ._frechet_mean import _check_records, _count, frechet_mean
+from ._prior_constants import FEWEST, MOST_CONDITION
+from ._tangent_mean import log_flagged
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+class Shape(NamedTuple):
+    """An orthonormal frame at a public or released centre, and how noise is shaped in it.
+
+    Attributes:
+        manifold: The space.
+        center: Where the tangent space is.
+        basis: (dim, rank), orthonormal columns: coordinates at the centre of the frame's vectors.
+        roots: (rank,) roots of the shape in these directions, above 0.
+    """
+
+    manifold: AbstractManifold
+    center: Point
+    basis: Floats
+    roots: Floats
+
+    def seen(self, records: Point) -> tuple[Floats, NDArray[np.bool_]]:
+        """Shaped coordinates z = S^(-1/2) log of admitted records, (n, rank), record by record, and
+        which records have them; 0 where the logarithm is not defined, or z is not finite.
+        """
+        y, valid = log_flagged(self.manifold, self.center, records)
+        # a product for each record: one of all of them gives a record other bits at another place
+        z = (y[:, None, :] @ self.basis)[:, 0, :] / self.roots
+        valid = valid & np.isfinite(np.sum(z**2, axis=-1))
+        return np.where(valid[:, None], z, 0.0), valid
+
+    def coordinates(self, z: Floats) -> Floats:
+        """Orthonormal coordinates at the centre of S^(1/2) z: post-processing."""
+        return self.basis @ (self.roots * z)
+
+
+class Contrasts(NamedTuple):
+    """What public labels say, in whitened coordinates Lam^(-1/2) log.
+
+    Attributes:
+        means: (classes, dim), the means of the classes minus their average, averaged over people.
+        directions: (dim, classes - 1), orthonormal: the right singular vectors of `means`.
+        average: (dim,), the average of the class means.
+        deviation: Variance of a coordinate of another person's contrasts along the directions about
+            `means`, without sampling; each person is compared with directions and means of the
+            others. None where fewer than two people have every class.
+        people: The number of people who have every class.
+    """
+
+    means: Floats
+    directions: Floats
+    average: Floats
+    deviation: float | None
+    people: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PublicPrior:
+    """Public records of the same kind as the private ones: other people, an earlier study.
+
+    Give it in the place of a `Ball`. Its centre and shape decide where and in which directions a
+    release gets noise; what public records cannot tell is learnt from the private ones. It is worth
+    more than any other remedy for a small study, and costs more than it gives where the public
+    records are unlike the private ones: plans say so from public numbers.
+
+    Args:
+        manifold: A space with a logarithm.
+        X: At least 30 public records, (n, *manifold.shape). They must not be chosen by looking at
+            the private records, and none of the people is among the private ones: every guarantee
+            assumes it, and `Guarantee.assumes` says so.
+        y: Their classes, where they have any: the shape is then about the mean of each class.
+        people: One label for each record that says whose it is: the shape is then about the means
+            of each person, and what public people are worth for another one is measured. None: all
+            are taken to be of one person.
+
+    Raises:
+        InvalidArgument: Records that are not finite points of the space, too few of them, or labels
+            that cannot be used.
+
+    Guarantee:
+        None of its own: it reads public records.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> line = riemdp.Euclidean(2)
+        >>> riemdp.PublicPrior(line, np.random.default_rng(0).normal(size=(200, 2)))
+        PublicPrior(Euclidean(lengths=(2,)), 200 public records)
+    """
+
+    manifold: AbstractManifold
+    X: Any
+    y: Any = None
+    people: Any = None
+
+    def __post_init__(self) -> None:
+        manifold = admit_manifold(self.manifold, self.X, "PublicPrior(manifold, X)")
+        records = held(map_leaves(np.asarray, manifold._coerce("X", self.X)))
+        n = _count(manifold, records)
+        _check_records(manifold, records, n)
+        y = None if self.y is None else held(np.asarray(self.y))
+        if y is not None and (y.shape != (n,) or len(public_classes("y", self.y)) < 2):
+            raise invalid("y", "given", f"give {n} labels of at least two classes, one a record")
+        people = None if self.people is None else held(admit_people("people", self.people, n)[0])
+        for name, value in {"X": records, "y": y, "people": people}.items():
+            object.__setattr__(self, name, value)
+        freedom, groups = self._freedom, self._groups[1]
+        if freedom < FEWEST - 1:
+            raise InvalidArgument(
+                f"argument `X`: {n} public records about the means of {groups} people and classes"
+                f" leave {freedom} degrees of freedom, and a shape needs {FEWEST - 1}; give more"
+                " public records, leave out `people` or `y`, or use riemdp.Ball(center, radius)"
+                " with the public mean as centre"
+            )
+
+    @functools.cached_property
+    def n(self) -> int:
+        """The number of public records."""
+        return _count(self.manifold, self.X)
+
+    @functools.cached_property
+    def people_count(self) -> int:
+        """The number of public people, 1 where `people` is not given."""
+        return 1 if self.people is None else int(self.people.max()) + 1
+
+    @functools.cached_property
+    def classes(self) -> Any:
+        """The classes in order, None without `y`."""
+        return None if self.y is None else held(public_classes("y", self.y))
+
+    # ------------------------------------------------------------------ the shape
+    @functools.cached_property
+    def center(self) -> Point:
+        """The Frechet mean of the public records: the public model alone."""
+        return frechet_mean(self.manifold, self.X).value
+
+    @functools.cached_property
+    def basis(self) -> Floats:
+        """(dim, dim), orthonormal columns: the eigenvectors of the shape, in coordinates at the
+        centre.
+        """
+        return self._eigen[1]
+
+    @functools.cached_property
+    def spread(self) -> Floats:
+        """(dim,) variances along them, in falling order: their ratio is at most 1e6."""
+        return self._eigen[0]
+
+    @functools.cached_property
+    def logs(self) -> Floats:
+        """(n, dim) coordinates of the public records in the frame of the eigenvectors."""
+        return held(self._logs @ self.basis)
+
+    def shape_of(self, power: float) -> Shape:
+        """The frame at the centre with the shape Lam^power: 1/2 for a mean, 1 for whitening."""
+        return Shape(self.manifold, self.center, self.basis, self.spread ** (power / 2.0))
+
+    # ------------------------------------------------------------------ labels
+    @functools.cached_property
+    def contrasts(self) -> Contrasts | None:
+        """What the labels say, None without `y`.
+
+        Raises:
+            InvalidArgument: Nobody has records of every class.
+        """
+        if self.y is None:
+            return None
+        z, many = self.logs / np.sqrt(self.spread), len(self.classes)
+        cells = self._person * many + self._label
+        counts = np.bincount(cells, minlength=self.people_count * many)
+        means = _sums(z, cells, len(counts)) / np.maximum(counts, 1)[:, None]
+        means, counts = means.reshape(-1, many, z.shape[1]), counts.reshape(-1, many)
+        whole = np.all(counts > 0, axis=1)
+        if not np.any(whole):
+            raise invalid("y", "given", "one of the people has to have records of every class")
+        means, counts = means[whole], counts[whole]
+        own = means - means.mean(axis=1, keepdims=True)
+        together = own.mean(axis=0)
+        return Contrasts(
+            held(together),
+            held(_directions(together)),
+            held(means.mean(axis=(0, 1))),
+            _deviation(own, 1.0 / counts),
+            len(own),
+        )
+
+    @functools.cached_property
+    def _person(self) -> Places:
+        return np.zeros(self.n, dtype=np.int64) if self.people is None else self.people
+
+    @functools.cached_property
+    def _label(self) -> Places:
+        if self.y is None:
+            return np.zeros(self.n, dtype=np.int64)
+        return admit_labels("y", self.y, self.classes.tolist())
+
+    # ------------------------------------------------------------------ what it is worth
+    @functools.cached_property
+    def error(self) -> float | None:
+        """Root mean square distance of a public person's mean from that of the others: what the
+        public mean alone is expected to be wrong by for one more person. None for one person.
+        """
+        if self.people_count < 2:
+            return None
+        counts = np.bincount(self._person)
+        means = _sums(self.logs, self._person, len(counts)) / counts[:, None]
+        others = (means.sum(axis=0) - means) / (len(means) - 1)
+        space, center, basis = self.manifold, self.center, self.basis
+        left, right = (space._exp_coordinates(center, each @ basis.T) for each in (means, others))
+        return float(np.sqrt(np.mean(np.asarray(space._dist(left, right)) ** 2)))
+
+    # ------------------------------------------------------------------ inside
+    @functools.cached_property
+    @isolated
+    def _logs(self) -> Floats:
+        return log_flagged(self.manifold, self.center, self.X)[0]
+
+    @functools.cached_property
+    def _groups(self) -> tuple[Places, int]:
+        """The person and class of each record, as one place, and how many of these there are."""
+        many = 1 if self.y is None else len(self.classes)
+        found, places = np.unique(self._person * many + self._label, return_inverse=True)
+        return places.reshape(-1), len(found)
+
+    @property
+    def _freedom(self) -> int:
+        return self.n - self._groups[1]
+
+    @functools.cached_property
+    def _eigen(self) -> tuple[Floats, Floats]:
+        places, many = self._groups
+        means = _sums(self._logs, places, many) / np.bincount(places)[:, None]
+        values, vectors = _linalg.eigh(ledoit_wolf(self._logs - means[places], self._freedom))
+        values, vectors = np.asarray(values)[::-1], np.asarray(vectors)[:, ::-1]
+        if not 0.0 < values[0] < math.inf:
+            raise InvalidArgument(
+                "argument `X` holds public records that do not differ, so they have no shape; use"
+                " riemdp.Ball(center, radius) with the public mean as centre"
+            )
+        return held(np.maximum(values, values[0] / MOST_CONDITION)), held(vectors)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.manifold, self.X, self.y, self.people)
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self  # nothing in it changes, so clones of an estimator share it
+
+    def __repr__(self) -> str:
+        whose = "" if self.people is None else f" of {self.people_count} people"
+        which = "" if self.y is None else f" in {len(self.classes)} classes"
+        return f"PublicPrior({self.manifold!r}, {self.n} public records{whose}{which})"
+
+
+def ledoit_wolf(rows: Floats, freedom: int) -> Floats:
+    """The covariance of rows about their means, moved towards a multiple of the identity by the
+    share that is expected to be nearest to the truth (Ledoit and Wolf 2004).
+
+    Args:
+        rows: (n, dim), the mean of each group taken away.
+        freedom: n minus the number of groups.
+    """
+    n, dim = rows.shape
+    sample = rows.T @ rows / n
+    size = float(np.trace(sample)) / dim
+    square = float(np.sum(sample**2))
+    spread = square - dim * size**2
+    noise = (float(np.sum(np.sum(rows**2, axis=1) ** 2)) / n - square) / n
+    share = 1.0 if not spread > 0.0 else min(1.0, max(0.0, noise / spread))
+    return (n / freedom) * ((1.0 - share) * sample + share * size * np.eye(dim))
+
+
+def _sums(rows: Floats, places: Places, many: int) -> Floats:
+    """The sum of the rows of each place."""
+    total = np.zeros((many, rows.shape[1]))
+    np.add.at(total, places, rows)
+    return total
+
+
+def _directions(contrasts: Floats) -> Floats:
+    """The leading right singular vectors of centred class means, as columns."""
+    return np.asarray(_linalg.svd(contrasts, full_matrices=False)[2])[: len(contrasts) - 1].T
+
+
+def _deviation(own: Floats, sampling: Floats) -> float | None:
+    """Variance of a coordinate of a person's contrasts about those of the others, along the others'
+    directions, without sampling.
+
+    Args:
+        own: (people, classes, dim) contrasts.
+        sampling: (people, classes), one over the number of records of each mean.
+    """
+    many, classes, dim = own.shape
+    if many < 2:
+        return None
+    columns = min(classes - 1, dim)
+    found, of_sampling = [], sampling.mean(axis=1)
+    for one in range(many):
+        others = np.delete(own, one, axis=0).mean(axis=0)
+        away = (own[one] - others) @ _directions(others)
+        rest = np.delete(of_sampling, one).mean() / (many - 1)
+        square = float(np.sum(away**2)) / ((classes - 1) * columns)
+        found.append(square - float(of_sampling[one] + rest))
+    return max(0.0, float(np.mean(found))) / (1.0 + 1.0 / (many - 1))
