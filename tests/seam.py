@@ -232,7 +232,6 @@ Means = _names(
         "releases._median": "step_sizes",
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted _chosen counted_mechanism",
-        "statistics._hessian": "mean_hessian",
         "statistics._solver": "log_sums ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",

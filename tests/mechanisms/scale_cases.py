@@ -190,7 +190,7 @@ def noise_of(made: Any) -> dict[str, float]:
 
 def _releases(made: Any) -> Iterable[M.Release]:
     if isinstance(made, M.Release):
-        return [made, *made.details.get("dispersions", ())]
+        return [made]
     held = getattr(made, "releases_", None)
     if held is None:
         return [made.release_]

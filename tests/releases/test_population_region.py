@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import pickle
 
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import Ball, Budget
-from tests import schemas
 from tests.statistical import ALPHA, coverage_p_value
 
 GAUSSIAN = Budget(1.0, 1e-6)
@@ -142,74 +140,15 @@ def test_a_region_of_the_population_refuses_what_it_does_not_cover():
         mean.confidence_region(0.9, dispersion=spread)
 
 
-def known(space, n=4000, budget=GAUSSIAN, ball=None, groups=None):
-    """A mean that knows how its records spread, in a public ball: their variance about its centre,
-    or their second moment about the mean.
-    """
-    X, ball = records(space, n), ball or Ball(space.origin, 0.7)
-    of_mean, of_spread = riemdp.privacy.split_budget(budget, [0.7, 0.3])
-    name = "wrapped-gaussian" if budget.delta > 0 else "wrapped-laplace"
-    mean = riemdp.private_frechet_mean(space, X, ball, of_mean, mechanism=name, groups=groups)
-    if space.is_hadamard:
-        spread = riemdp.private_frechet_variance(space, X, ball, of_spread, groups=groups)
-    else:
-        about = Ball(mean.value, ball.radius)
-        spread = riemdp.private_tangent_covariance(space, X, about, of_spread, groups=groups)
-    return mean.with_dispersion(spread, budget=budget)
-
-
-@pytest.mark.parametrize("budget", [GAUSSIAN, Budget(1.0)], ids=["gaussian", "pure"])
-def test_a_mean_that_knows_its_dispersion_says_where_the_population_lies(budget):
-    """In the report and its JSON, and for the whole budget."""
-    space = riemdp.SPDLogEuclidean(2)
-    with riemdp.Ledger(budget) as ledger:
-        both = known(space, budget=budget)
-    assert ledger.charges == 2
-    assert ledger.spent.epsilon(budget.delta) == pytest.approx(budget.epsilon, rel=1e-6)
-    assert both.guarantee.epsilon(budget.delta) == pytest.approx(budget.epsilon, rel=1e-6)
-    (spread,) = both.details["dispersions"]
-    sample, population = both.confidence_region(), both.confidence_region(0.95, "population")
-    assert population.radius > sample.radius
-    alone = dataclasses.replace(both, facts=both.facts.told({"dispersions": ()}))
-    same = alone.confidence_region(0.95, "population", dispersion=spread)
-    assert same.radius == population.radius
-    assert sample.radius < population.radius
-    page = riemdp.report.privacy_report(both, ledger=ledger)
-    assert "independent draws from one population" in dict(page.rows)["Population"]
-    (told,) = page.to_dict()["population_regions"]
-    assert (told["of"], told["radius"]) == ("population", population.radius)
-    assert schemas.faults(page.to_dict(), schemas.schema("privacy-report-2.json")) == []
-    again = pickle.loads(pickle.dumps(both))
-    assert again.confidence_region(0.9, "population").radius < population.radius
-
-
-def test_on_a_sphere_it_is_the_region_of_a_limit_theorem():
-    both = known(riemdp.Sphere(3), n=20_000)
-    region = both.confidence_region(0.95, "population", method="limit-theorem")
-    assert "asymptotic" in str(region)
-    page = riemdp.report.privacy_report(both)
-    assert "in an ellipsoid of half-axes" in page.html()
-    (told,) = page.to_dict()["population_regions"]
-    assert told["shortest_half_axis"] == pytest.approx(region.half_axes[-1])
-    with pytest.raises(riemdp.InvalidArgument, match="limit-theorem"):
-        both.confidence_region(0.95, "population")
-
-
 def test_people_and_their_dispersion():
-    space, n = riemdp.Euclidean(1), 300
-    people = np.repeat(np.arange(n), 2)
-    with riemdp.Ledger(GAUSSIAN) as ledger:
-        both = known(space, 2 * n, ball=Ball(np.zeros(1), 1.0), groups=people)
-    assert (both.guarantee.unit, ledger.spent.unit, ledger.charges) == ("person", "person", 2)
-    assert "people in the population" in str(both.confidence_region(0.9, "population"))
-
-
-def test_what_is_no_dispersion_of_the_mean_is_refused():
-    space = riemdp.SPDLogEuclidean(2)
-    both = known(space)
-    (spread,) = both.details["dispersions"]
-    for wrong in ((), (spread, spread), (both,), (3,)):
-        with pytest.raises(riemdp.InvalidArgument, match="spread"):
-            both.with_dispersion(*wrong)
-    with pytest.raises(riemdp.InvalidArgument, match="budget"):
-        both.with_dispersion(spread, budget=GAUSSIAN)
+    space, n, ball = riemdp.Euclidean(1), 300, Ball(np.zeros(1), 1.0)
+    of_people = {"groups": np.repeat(np.arange(n), 2), "rng": 1}
+    X = records(space, 2 * n)
+    mean = riemdp.private_frechet_mean(
+        space, X, ball, GAUSSIAN, mechanism="wrapped-gaussian", **of_people
+    )
+    spread = riemdp.private_frechet_variance(space, X, ball, GAUSSIAN, **of_people)
+    region = mean.confidence_region(0.9, "population", dispersion=spread)
+    assert "people in the population" in str(region)
+    with pytest.raises(riemdp.InvalidArgument, match="dispersion"):
+        mean.confidence_region(0.9, "population", dispersion=3)

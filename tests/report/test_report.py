@@ -345,20 +345,12 @@ def test_a_release_that_the_ledger_never_charged_is_not_called_included(tmp_path
     for ledger in books:
         alone = riemdp.private_frechet_mean(space, X, ball, budget, rng=1)
         mean = riemdp.private_frechet_mean(space, X, ball, budget, rng=1, ledger=ledger)
-        spread = riemdp.private_frechet_variance(space, X, ball, budget, rng=2)
-        found = {
-            True: mean,
-            False: alone,
-            "parts": riemdp.private_frechet_mean(
-                space, X, ball, budget, rng=1, mechanism="wrapped-gaussian", ledger=ledger
-            ).with_dispersion(spread),
-        }
-        for held, release in found.items():
+        for held, release in ((True, mean), (False, alone)):
             report = privacy_report(release, ledger=ledger)
-            said = "this release included" if held is True else "is not in this ledger"
+            said = "this release included" if held else "is not in this ledger"
             assert said in report.html()
             assert ("the ledger ledger.json" in report.html()) is (ledger is books[1])
-            assert json.loads(report.to_json())["in_ledger"] is (held is True)
+            assert json.loads(report.to_json())["in_ledger"] is held
         other = Ledger(Budget(9.0, 1e-4))
         assert "is not in this ledger" in privacy_report(mean, ledger=other).html()
     optimized = riemdp.private_minimize(

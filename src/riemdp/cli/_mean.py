@@ -79,7 +79,7 @@ def mean(
             else {
                 "level": region.level,
                 "of": region.subject,
-                "radius": float(region.half_axes[0]),
+                "radius": region.radius,
                 "center": np.asarray(region.center).tolist(),
                 "measured_from": region.observation.place,
             },

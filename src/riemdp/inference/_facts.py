@@ -54,7 +54,6 @@ class Facts:
         outside: The `OutsideCount` of the records outside the ball.
         valid: The `ValidCount` of the records that are points.
         names: For each axis of a record, the names that a DataFrame or an xarray gave.
-        dispersions: Releases of how the records spread; see `Release.with_dispersion`.
         clipping: What was done with each record, in words.
         person_is: What stands for a person, in words.
         others: Further facts of one method.
@@ -80,7 +79,6 @@ class Facts:
     outside: OutsideCount | None = None
     valid: ValidCount | None = None
     names: Names | None = None
-    dispersions: tuple[Released, ...] = ()
     clipping: str | None = None
     person_is: str | None = None
     others: tuple[tuple[str, Any], ...] = ()
@@ -102,7 +100,7 @@ class Facts:
     def mapping(self) -> Mapping[str, Any]:
         """All of them by name, read-only; what is not known is left out."""
         typed = {name: getattr(self, name) for name in _TYPED}
-        known = {name: fact for name, fact in typed.items() if fact is not None and fact != ()}
+        known = {name: fact for name, fact in typed.items() if fact is not None}
         if self.of_people:
             known["people"] = self.people
         return MappingProxyType(known | dict(self.others))

@@ -42,10 +42,8 @@ def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float
     return min(r**2, max(0.0, float(spread.coordinates[0]) + noise + sampling))
 
 
-def check_mean(mean: Released, *, hadamard: bool = True) -> None:
-    """Refuse means that no region of a population is known for; with `hadamard`, on other than
-    Hadamard spaces.
-    """
+def check_mean(mean: Released) -> None:
+    """Refuse means that no region of a population is known for."""
     facts = mean.facts
     if facts.sites is not None:
         raise InvalidArgument(
@@ -65,10 +63,10 @@ def check_mean(mean: Released, *, hadamard: bool = True) -> None:
             "a confidence region of the population needs a Frechet mean of n equally weighted"
             ' records in a public ball, released under "replace-one"'
         )
-    if hadamard and (facts.manifold is None or not facts.manifold.is_hadamard):
+    if facts.manifold is None or not facts.manifold.is_hadamard:
         raise InvalidArgument(
             f"no confidence region of the population is known on {facts.manifold!r}, which is no"
-            ' Hadamard space; of="sample" is, and method="limit-theorem"'
+            ' Hadamard space; of="sample" is'
         )
 
 
@@ -78,9 +76,10 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
         "give the Release of private_frechet_variance for the same records and the same ball as"
         " the mean"
     )
-    dispersion = given_dispersion(dispersion, Query.VARIANCE, remedy)
-    spread = dispersion.observation
-    if spread is None or dispersion.facts.found:
+    if dispersion is None:
+        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
+    spread = dispersion.observation if isinstance(dispersion, Released) else None
+    if spread is None or dispersion.facts.query != Query.VARIANCE or dispersion.facts.found:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
     if not (
         are_of_the_same(dispersion.facts, mean.facts)
@@ -92,15 +91,6 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
             f" {remedy}"
         )
     return spread
-
-
-def given_dispersion(dispersion: Released | None, query: Query, remedy: str) -> Released:
-    """The dispersion, once it is known to be a release of this query."""
-    if dispersion is None:
-        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
-    if not isinstance(dispersion, Released) or dispersion.facts.query != query:
-        raise invalid("dispersion", type(dispersion).__name__, remedy)
-    return dispersion
 
 
 def known_of(mean: Released) -> tuple[float, int]:

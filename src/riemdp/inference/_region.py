@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 OF = ("sample", "population")
-METHODS = ("finite-sample", "limit-theorem")
 _POINT = "the released point"
 
 
@@ -93,23 +92,15 @@ class Observation:
         one_by_one = [self.point(y) for y in coordinates]  # what float64 cannot hold is shortened
         return map_leaves(lambda *some: np.stack(some), *one_by_one)
 
-    def coordinates_of(self, x: Point) -> Array:
-        """log_base(x) in the coordinates of the observation, (*batch, dim), for points of the
-        user's space; NaN where there is no logarithm.
+    def offsets(self, x: Point) -> Array:
+        """Distance of log_base(x) from y for points of the user's space; inf where there is no
+        logarithm.
         """
         home = self.home
         points = map_leaves(np.asarray, home._coerce("x", x))
         center = None if self.domain is None else self.domain.center
-        return _coordinates(home, self.manifold, center, self.base, points)
-
-    def offsets(self, x: Point, axes: Floats | None = None) -> Array:
-        """Distance of log_base(x) from y for points of the user's space; inf where there is no
-        logarithm. With `axes`, that of axes^-1 log_base(x) from axes^-1 y.
-        """
-        away = self.coordinates_of(x) - np.asarray(self.coordinates)
-        if axes is not None:
-            away = away @ np.asarray(np.linalg.inv(axes)).T
-        found = np.sqrt(np.sum(away**2, axis=-1))
+        seen = _coordinates(home, self.manifold, center, self.base, points)
+        found = np.sqrt(np.sum((seen - np.asarray(self.coordinates)) ** 2, axis=-1))
         return np.where(np.isfinite(found), found, np.inf)
 
 
@@ -174,14 +165,11 @@ class Region:
             value where that was moved into the ball or shrunk: the region belongs to the noisy
             vector before that.
         radius: Of the ball about y, in the metric at b. A distance on flat spaces, and where b is
-            the center itself. With `axes`, what it is multiplied by.
+            the center itself.
         level: The probability.
         of: "sample" or "population".
         subject: What the region is of, in words.
         observation: What was observed.
-        axes: None for a ball. Else a matrix (dim, dim), and the region is an ellipsoid: |axes^-1
-            (u - y)| <= radius.
-        note: What the probability rests on beyond the law of the noise; "" for nothing.
 
     Examples:
         >>> import numpy as np, riemdp
@@ -203,8 +191,6 @@ class Region:
     of: str
     subject: str
     observation: Observation
-    axes: Floats | None = None
-    note: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "center", held(self.center))
@@ -219,7 +205,7 @@ class Region:
             A flag for each. False for what is no point of the space or has no logarithm at the
             base.
         """
-        return self.observation.offsets(x, self.axes) <= self.radius
+        return self.observation.offsets(x) <= self.radius
 
     def boundary(self, count: int = 180) -> Any:
         """Points on the edge of the region, for pictures.
@@ -241,28 +227,13 @@ class Region:
                 f"a region of dimension {dim} has no picture; `boundary` is for dimensions 1 to 3,"
                 " and `contains` for all"
             )
-        ways = _directions(dim, count)
-        ways = ways if self.axes is None else ways @ self.axes.T
-        return held(o.points(o.coordinates + self.radius * ways))
-
-    @property
-    def half_axes(self) -> Floats:
-        """Half the lengths of the axes of the region, (dim,), longest first."""
-        if self.axes is None:
-            return np.full(len(self.observation.coordinates), self.radius)
-        return np.asarray(self.radius * np.linalg.svd(self.axes, compute_uv=False), np.float64)
+        return held(o.points(o.coordinates + self.radius * _directions(dim, count)))
 
     def __str__(self) -> str:
-        if self.axes is None:
-            where = f"within {_rounded_up(self.radius)} of {self.observation.place}"
-        else:
-            longest, *_, shortest = (float(a) for a in (*self.half_axes, self.half_axes[-1]))
-            where = (
-                f"in an ellipsoid of half-axes {_rounded_up(shortest)} to {_rounded_up(longest)}"
-                f" about {self.observation.place}"
-            )
-        note = f" ({self.note})" if self.note else ""
-        return f"{100 * self.level:.6g} % confidence{note}: {self.subject} lies {where}"
+        return (
+            f"{100 * self.level:.6g} % confidence: {self.subject} lies within"
+            f" {_rounded_up(self.radius)} of {self.observation.place}"
+        )
 
     __repr__ = __str__
 

@@ -20,7 +20,7 @@ from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
 from ..inference._much_noise import MuchNoise, of_release
 from ..inference._region import Observation, Region
-from ..inference._regions import check_dispersions, confidence_region, population_regions
+from ..inference._regions import confidence_region
 from ..manifolds._base import Point, held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
@@ -113,7 +113,6 @@ class Release:
         *,
         dispersion: Release | None = None,
         clipping: Release | None = None,
-        method: str = "finite-sample",
     ) -> Region:
         """Where the value lies that this release protects, or the mean of the population.
 
@@ -131,19 +130,10 @@ class Release:
                 records in a public ball.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
-                With method="limit-theorem" that of `private_tangent_covariance` about the released
-                mean, in `Ball(release.value, radius)`. May be left out after `with_dispersion`.
             clipping: For "sample": the `Release` of `private_clipping_bound` for the same records
                 and the ball of the mean. The region is then of the mean of the records in the
                 larger ball of that bound's `reach` about the same centre: of the records as they
                 were, where none lies farther out.
-            method: For "population": "finite-sample", a bound for any number of records, or
-                "limit-theorem": an ellipsoid by the central limit theorem of Frechet means, with
-                the curvature in it. It is several times smaller and **asymptotic**: for many
-                records, and where hardly any tangent vector was shortened. Also where curvature is
-                positive; on affine-invariant matrices, flat and hyperbolic spaces, spheres,
-                Grassmann manifolds and products of these. Not on Bures-Wasserstein matrices and
-                Stiefel manifolds, whose curvature along geodesics is not constant.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
@@ -168,65 +158,7 @@ class Release:
             >>> round(release.confidence_region(0.95).radius, 4)
             0.0599
         """
-        return confidence_region(self, level, of, dispersion, clipping, method)
-
-    def with_dispersion(self, *spread: Release, budget: Budget | None = None) -> Release:
-        """This release of a mean together with releases of how its records spread.
-
-        A privacy report and `confidence_region(of="population")` then say where the mean of the
-        population lies, too. No ledger is charged: each release was charged when it was made.
-
-        Args:
-            *spread: The `Release` of `private_frechet_variance` for the same records and ball, or
-                that of `private_tangent_covariance` about this mean, or both; see
-                `confidence_region`.
-            budget: The budget that all of them together were given, if there was one
-                (`riemdp.privacy.split_budget`).
-
-        Returns:
-            A `Release` of the same value, whose guarantee is that of all of them together.
-
-        Raises:
-            InvalidArgument: No region of the population follows from one of them, or all together
-                cost more than `budget`.
-
-        Guarantee:
-            The composition of the guarantees of all releases.
-
-        Source:
-            Proof: docs/proofs/composition.md.
-
-        Examples:
-            >>> import numpy as np, riemdp
-            >>> line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
-            >>> X, parts = np.zeros((9000, 1)), riemdp.privacy.split_budget(
-            ...     riemdp.Budget(1.0, 1e-6), [0.8, 0.2]
-            ... )
-            >>> mean = riemdp.private_frechet_mean(
-            ...     line, X, ball, parts[0], mechanism="wrapped-gaussian", rng=0
-            ... )
-            >>> variance = riemdp.private_frechet_variance(line, X, ball, parts[1], rng=1)
-            >>> both = mean.with_dispersion(variance, budget=riemdp.Budget(1.0, 1e-6))
-            >>> both.confidence_region(0.95, "population").of
-            'population'
-        """
-        check_dispersions(spread)
-        guarantee = self.guarantee.compose(*(s.guarantee for s in spread))
-        if budget is None and self.budget is not None:
-            guarantee = guarantee.quoted_at(self.budget.delta)
-        if budget is not None and not guarantee.within(budget):
-            raise InvalidArgument(
-                f"argument `budget` = {budget} is less than the releases cost together: epsilon"
-                f" {guarantee.epsilon(budget.delta):.4g} at delta {budget.delta:g}"
-            )
-        facts = self.facts.told({"dispersions": spread, "budget": budget})
-        both = dataclasses.replace(self, guarantee=guarantee, budget=budget, facts=facts)
-        population_regions(both)  # raises where none follows
-        return dataclasses.replace(both, reproducible=any(r.reproducible for r in (self, *spread)))
-
-    def _population_regions(self, level: float = 0.95) -> list[Region]:
-        """The regions of the population's mean that the known dispersions allow."""
-        return population_regions(self, level)
+        return confidence_region(self, level, of, dispersion, clipping)
 
     def _knowing(self, told: Mapping[str, Any]) -> Release:
         """The same release with more facts, by name."""

@@ -174,46 +174,28 @@ def search_of(release: Release | OptimizationResult) -> SearchFacts | None:
     )
 
 
-# ---------------------------------------------------------------- confidence regions
-def regions_of(release: Release | OptimizationResult) -> tuple[Region | None, list[Region]]:
-    """The 95 % region of a release whose error has a known distribution, and those of the
-    population's mean where a dispersion was released.
-    """
+# ---------------------------------------------------------------- the confidence region
+def region_of(release: Release | OptimizationResult) -> Region | None:
+    """The 95 % region of a release whose error has a known distribution."""
     if getattr(release, "observation", None) is None:
-        return None, []
-    made = cast("Release", release)
-    return made.confidence_region(), made._population_regions()
+        return None
+    return cast("Release", release).confidence_region()
 
 
 def region_in_words(region: Region) -> str:
     """The error bar."""
-    longest = rounded_up(float(max(region.half_axes)), 3)
-    where = f"within {longest} of {region.observation.place}"
-    asymptotic = ""
-    if region.axes is not None:
-        shortest = rounded_up(float(min(region.half_axes)), 3)
-        where = (
-            f"in an ellipsoid of half-axes {shortest} to {longest} about {region.observation.place}"
-        )
-        asymptotic = ", for many records only"
-    told = (
-        "What clipping did to the records, and how they were sampled, is not in this figure"
-        if region.of == "sample"
-        else "It is for independent draws from one population. How they were sampled is in this"
-        " figure; what clipping did to them is not"
+    return (
+        f"with {percent(region.level)} confidence {region.subject} lies within"
+        f" {rounded_up(region.radius, 3)} of {region.observation.place}. What clipping did to the"
+        " records, and how they were sampled, is not in this figure"
     )
-    level = percent(region.level)
-    return f"with {level} confidence{asymptotic} {region.subject} lies {where}. {told}"
 
 
 def region_to_dict(region: Region) -> dict[str, Any]:
     """The error bar as JSON-ready values."""
-    shortest = None if region.axes is None else float(min(region.half_axes))
     return {
         "level": region.level,
-        "radius": json_number(float(max(region.half_axes))),
-        "shortest_half_axis": json_number(shortest),
-        "of": region.of,
+        "radius": json_number(region.radius),
         "subject": region.subject,
         "measured_from": region.observation.place,
     }
@@ -228,7 +210,7 @@ class LedgerFacts:
         name: Of its file, or that it is none.
         budget: What it may spend.
         spent: Everything that it has charged.
-        holds: Whether the charges of the release, and of all that was put beside it, are in it.
+        holds: Whether the charge of the release is in it.
     """
 
     name: str
@@ -241,11 +223,7 @@ class LedgerFacts:
         """Which ledger holds the release, or that this one does not."""
         delta = self.budget.delta
         spent = rounded_up(float(self.spent.epsilon(delta)))
-        held = (
-            ", this release included"
-            if self.holds
-            else "; this release, or a part of it, is not in this ledger"
-        )
+        held = ", this release included" if self.holds else "; this release is not in this ledger"
         return (
             f"{self.name}: epsilon {spent} of {self.budget.epsilon:g} spent so far at delta"
             f" {delta:g}{held}"
@@ -254,9 +232,8 @@ class LedgerFacts:
 
 def ledger_facts(ledger: Ledger, release: Release | OptimizationResult) -> LedgerFacts:
     """What a ledger has spent, and whether it holds the charges of a release."""
-    parts = (release, *known_of(release).get("dispersions", ()))
-    receipts = [getattr(part, "receipt", None) for part in parts]
-    holds = all(receipt is not None and ledger.holds(receipt.id) for receipt in receipts)
+    receipt = getattr(release, "receipt", None)
+    holds = receipt is not None and ledger.holds(receipt.id)
     path = ledger._book.path
     name = "a ledger in memory" if path is None else f"the ledger {path.name}"
     return LedgerFacts(name, ledger.budget, ledger.spent, holds)

@@ -33,7 +33,7 @@ def rows_of(report: Statement) -> list[tuple[str, str]]:
     """What was released and how: (name, text)."""
     known, guarantee = report._known, report.guarantee
     words = OF_PEOPLE if report.of_people else ADJACENCY
-    region, population = report.regions
+    region = _facts.region_of(report.release)
     unit = "one person with all records" if report.of_people else f"one record: {report.record_is}"
     arithmetic = known.get("numerics")
     sensitivity = f"{number(report.sensitivity)} (the most that one {guarantee.unit} can move"
@@ -51,7 +51,6 @@ def rows_of(report: Statement) -> list[tuple[str, str]]:
         ("Ledger", None if report.ledger is None else report.ledger.sentence),
         ("Error from noise", _error(report)),
         ("Confidence region", None if region is None else _facts.region_in_words(region)),
-        *(("Population", _facts.region_in_words(r)) for r in population),
         ("Space", report.space),
         ("Domain", report.domain),
         ("How it was found", None if report.search is None else report.search.sentence),

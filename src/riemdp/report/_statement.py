@@ -19,7 +19,6 @@ from ._facts import LedgerFacts, SearchFacts, json_number
 from ._words import strength
 
 if TYPE_CHECKING:
-    from ..inference import Region
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
 
@@ -129,11 +128,6 @@ class Statement:
         """Of a ball that was found privately."""
         return _facts.search_of(self.release)
 
-    @functools.cached_property
-    def regions(self) -> tuple[Region | None, list[Region]]:
-        """The 95 % confidence region of the value, and those of the population's mean."""
-        return _facts.regions_of(self.release)
-
     @property
     def on_grid(self) -> bool:
         """Whether the noise is in integers on a public grid."""
@@ -222,7 +216,7 @@ class Statement:
     def to_dict(self) -> dict[str, Any]:
         """The same facts as JSON-ready values; infinite numbers are the string "infinity"."""
         people = {"people": self.records, "people_is_lower_bound": self.at_least}
-        region, population = self.regions
+        region = _facts.region_of(self.release)
         return {
             "schema": SCHEMA,
             "private": self.private,
@@ -255,7 +249,6 @@ class Statement:
             "arithmetic": self._known.get("numerics"),
             "error_from_noise": json_number(self.error_from_noise),
             "confidence_region": None if region is None else _facts.region_to_dict(region),
-            "population_regions": [_facts.region_to_dict(r) for r in population],
             "guarantee": self._guarantee_dict(),
             "attacker": self._attacker_dict(),
             "cautions": self.cautions,
