@@ -1,5 +1,5 @@
-"""The direction in which points of the hyperbolic disk scatter most: a private mean, then a private
-tangent covariance about it.
+"""The directions in which points of the hyperbolic disk scatter about their mean: principal
+geodesics, released with differential privacy.
 """
 
 import sys
@@ -23,25 +23,22 @@ v = (rng.normal(size=(3000, 2)) * [0.7, 0.15]) @ turn.T
 X = disk.exp(start, disk.from_coordinates(start, v))
 
 with riemdp.Ledger(riemdp.Budget(1.5, 1e-5)) as ledger:
-    mean = riemdp.private_frechet_mean(disk, X, budget=riemdp.Budget(0.8, 1e-6), rng=0)
-    ball = riemdp.Ball(mean.value, 2.0)
-    covariance = riemdp.private_tangent_covariance(disk, X, ball, riemdp.Budget(0.8, 1e-6), rng=1)
+    pga = riemdp.PrivatePGA(manifold=disk, budget=riemdp.Budget(1.5, 1e-6), random_state=0).fit(X)
     print(f"spent: {ledger.spent}")
-values, vectors = np.linalg.eigh(covariance.value)
-print(f"private standard deviations: {np.sqrt(np.maximum(values[::-1], 0.0)).round(3)}")
+deviations = np.sqrt(np.maximum(pga.explained_variance_, 0.0))
+print(f"private standard deviations: {deviations.round(3)}")
 print("not private, by the law the points were drawn from: [0.7 0.15]")
 
 figure, axes = plt.subplots(figsize=(5.0, 5.2))
 axes.add_patch(plt.Circle((0, 0), 1.0, fill=False, color="0.4"))
 axes.plot(*np.asarray(X).T, ".", ms=1.5, alpha=0.3, color="0.5", label="records")
-for k, color in ((1, "#d95f02"), (0, "#0b5c8a")):
-    t = np.linspace(-2.5, 2.5, 100)[:, None] * np.sqrt(max(values[k], 0.0))
-    tangent = disk.from_coordinates(mean.value, t * np.asarray(vectors)[:, k])
-    name = "first" if k == 1 else "second"
-    curve = np.asarray(disk.exp(mean.value, tangent))
+for k, (name, color) in enumerate((("first", "#d95f02"), ("second", "#0b5c8a"))):
+    t = np.linspace(-2.5, 2.5, 100)[:, None] * deviations[k]
+    tangent = disk.from_coordinates(pga.mean_, t * pga.components_[k])
+    curve = np.asarray(disk.exp(pga.mean_, tangent))
     axes.plot(*curve.T, color=color, lw=2, label=f"{name} principal geodesic, private")
-axes.plot(*mean.value, "ko", ms=5, label="private mean")
-axes.set_title("Principal geodesics of 3000 points, epsilon 0.8 each", fontsize=10)
+axes.plot(*pga.mean_, "ko", ms=5, label="private mean")
+axes.set_title("Principal geodesics of 3000 points, epsilon 1.5", fontsize=10)
 axes.set_aspect("equal")
 axes.set_axis_off()
 axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), fontsize=8, ncol=2)

@@ -40,7 +40,7 @@ _PLACES = {
     "law of a moved release": "releases._choices.law_in_ball",
     "weight of second moments": "mechanisms._class_sums._WEIGHT",
     "mean that a center is made of": "estimators._center.prepared_mean",
-    "covariance of a PGA": "estimators._pga.prepared_covariance",
+    "covariance of a PGA": "estimators._pga._moment",
     "fits without a ledger": "estimators._shared._unrecorded",
     "allocated batches": "optimizers._batches.allocated_batches",
     "choice of a kernel": "optimizers._descent.choose_kernel",

@@ -21,7 +21,6 @@ CALLS: dict[str, Callable[[], object]] = {
     "variance": lambda: R.private_frechet_variance(SPACE, NONE, BALL, BUDGET),
     "median": lambda: R.private_geometric_median(SPACE, NONE, budget=BUDGET),
     "ball": lambda: R.private_ball(SPACE, NONE, R.AdaptiveBall(), BUDGET),
-    "covariance": lambda: R.private_tangent_covariance(SPACE, NONE, BALL, BUDGET),
     "clipping bound": lambda: R.private_clipping_bound(SPACE, NONE, BALL, BUDGET, reach=2.0),
     "mean without privacy": lambda: R.frechet_mean(SPACE, NONE),
     "mean of people without privacy": lambda: R.frechet_mean(SPACE, NONE, groups=[]),

@@ -267,23 +267,15 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
 
 def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, int]]:
-    """The front doors of a covariance, of people, of a test and of the bound of what clipping
-    did.
+    """The front doors of principal geodesics, of people, of a test and of the clipping
+    bound.
     """
     line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
     title = "private_clipping_bound, Euclidean(1)"
     yield title, _through(_clipping_bound, far, 0.0 * far), 4_000
 
-    plane, disk = riemdp.Euclidean(2), riemdp.Ball(np.zeros(2), 1.0)
     along, across = np.zeros((8, 2)), np.zeros((8, 2))
     along[0, 0] = across[0, 1] = 1e6
-
-    def covariance(x: Any, rng: Any) -> Any:
-        release = riemdp.private_tangent_covariance(plane, x, disk, BUDGET, rng=rng)
-        return _number(release.value[0, 0] - release.value[1, 1], release.guarantee)
-
-    yield "private_tangent_covariance, Euclidean(2)", _through(covariance, along, across), 2_000
-
     title = "PrivatePGA, mean and covariance, Euclidean(2)"
     yield title, _through(_geodesics, along, across), 500
 
@@ -569,8 +561,9 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     def about_their_mean(x: Any, rng: Any) -> Any:
         honest = original("covariance of a PGA")
 
-        def covariance(space: Any, X: Any, ball: Any, *rest: Any, **more: Any) -> Any:
-            return honest(space, X, riemdp.Ball(np.mean(X, axis=0), ball.radius), *rest, **more)
+        def covariance(asked: Any, ball: Any, share: Any) -> Any:
+            about = riemdp.Ball(np.mean(asked.points, axis=0), ball.radius)
+            return honest(asked, about, share)
 
         with pytest.MonkeyPatch.context() as patch:
             plant(patch, "covariance of a PGA", covariance)

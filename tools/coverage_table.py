@@ -117,7 +117,7 @@ def main() -> None:
     warnings.simplefilter("ignore", R.RiemdpWarning)
     lines = [
         "| population | n | mean of the clamped records | the same region, mean of the records as"
-        ' they were | widened by `clipping=`, the same mean | population |'
+        " they were | widened by `clipping=`, the same mean | population |"
         "|---|---|---|---|---|---|",
     ]
     for population in populations():

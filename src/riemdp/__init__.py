@@ -107,7 +107,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_frechet_mean",
         "private_frechet_variance",
         "private_geometric_median",
-        "private_tangent_covariance",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": (

@@ -100,7 +100,6 @@ from .releases import private_clipping_bound as private_clipping_bound
 from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geometric_median as private_geometric_median
-from .releases import private_tangent_covariance as private_tangent_covariance
 from .sampling import riemannian_laplace as riemannian_laplace
 from .statistics import MeanResult as MeanResult
 from .statistics import PublicPrior as PublicPrior

@@ -282,23 +282,6 @@ OTHERS = (
         refusals=(*COMMON, *WRONG_BALL, *WRONG_GROUPS),
     ),
     function(
-        "private_tangent_covariance",
-        "",
-        "tangent covariance",
-        ball=d.BALL,
-        moved=the_value,
-        refusals=(*COMMON, *WRONG_BALL, Refusal({"ball": None}), Refusal({"ball": d.SEARCH})),
-    ),
-    function(
-        "private_tangent_covariance",
-        "people",
-        "tangent covariance",
-        ball=d.BALL,
-        make=PEOPLE,
-        moved=the_value,
-        refusals=(*COMMON, *WRONG_BALL, *WRONG_GROUPS),
-    ),
-    function(
         "private_geometric_median",
         "",
         "median",

@@ -142,8 +142,8 @@ def test_a_part_that_costs_more_than_was_charged_is_noticed(monkeypatch):
 
     honest = original("covariance of a PGA")
 
-    def dear(manifold, x, ball, budget, **more):
-        return honest(manifold, x, ball, BUDGET, **more)
+    def dear(asked, ball, share):
+        return honest(asked, ball, BUDGET)
 
     plant(monkeypatch, "covariance of a PGA", dear)
     with pytest.raises(riemdp.RiemdpError, match="cost more than was charged"):

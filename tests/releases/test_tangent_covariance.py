@@ -44,7 +44,8 @@ def test_the_matrix_is_the_second_moment_of_clipped_logarithms(space):
     assert np.any(length > r)
     v = v * np.minimum(1.0, r / length)
     # so little noise that the value itself is seen
-    release = riemdp.private_tangent_covariance(space, X, Ball(o, r), Budget(1e7), rng=0)
+    mechanism = TangentCovarianceNoise(space, Ball(o, r), n=len(X), budget=Budget(1e7))
+    release = mechanism.release(X, rng=0)
     assert np.allclose(release.value, v.T @ v / len(v), atol=1e-4)
     assert np.array_equal(release.value, release.value.T)
 
@@ -102,24 +103,15 @@ def test_pure_noise_has_its_law():
     assert ks_p_value(0.8 * lengths, gamma3) < ALPHA
 
 
-def test_the_front_door_keeps_its_promise():
+def test_a_release_keeps_its_promise():
     """The best attack on the worst pair; noise for a third of the sensitivity is found at once."""
     space, n = riemdp.Euclidean(2), 4
     ball, direction = Ball(np.zeros(2), 1.0), np.diag([1.0, -1.0])
     pair = [np.concatenate([np.zeros((3, 2)), [x]]) for x in ([9.0, 0.0], [0.0, 9.0])]
+    mechanism = TangentCovarianceNoise(space, ball, n=n, budget=GAUSSIAN)
     scores = [
         np.array(
-            [
-                np.sum(
-                    np.asarray(
-                        riemdp.private_tangent_covariance(
-                            space, X, ball, GAUSSIAN, rng=1000 * k + i
-                        ).value
-                    )
-                    * direction
-                )
-                for i in range(100)
-            ]
+            [np.sum(mechanism.release(X, rng=1000 * k + i).value * direction) for i in range(100)]
         )
         for k, X in enumerate(pair)
     ]

@@ -16,9 +16,10 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
 from ..domains._names import Names, names_of, of_coordinates
+from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import Release
+from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._base import Ready
 from ..mechanisms._common import needs_log
 from ..mechanisms._lattice import check_drawable
@@ -29,7 +30,7 @@ from ..privacy._noise import Noise
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
-from ..releases._tangent_covariance import prepared_covariance
+from ..statistics._membership import unit_of
 from ..statistics._people import People
 from ._matrices import ball_or_search
 from ._means import check_size, composable
@@ -224,17 +225,16 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         check_size(manifold, asked.ball, asked.n, for_mean)
         check_drawable(for_moment, manifold.dim * (manifold.dim + 1) // 2)
         how = composable(asked.ball, budget, None if domain is None else False)
-        given: dict[str, Any] = {"groups": asked.grouped}
-        mean = prepared_mean(manifold, asked.points, asked.ball, for_mean, **given, **how)
+        grouped = asked.grouped
+        mean = prepared_mean(manifold, asked.points, asked.ball, for_mean, groups=grouped, **how)
         assert isinstance(mean, Ready)
         if domain is not None:
             # a point that a ball can have as its centre, whatever the noise was
             mean = mean.then(lambda release: kept_in(release, domain))
-        whole = noise.guarantee.for_people() if asked.grouped else noise.guarantee
+        whole = noise.guarantee.for_people() if grouped else noise.guarantee
 
         def moment(released: Release) -> Ready:
-            about = _about(manifold, released)
-            return prepared_covariance(manifold, asked.points, about, for_moment, **given)
+            return _moment(asked, _about(manifold, released), for_moment)
 
         return InTurn(whole.quoted_at(budget.delta), NAME, mean, moment)
 
@@ -324,3 +324,29 @@ def _about(manifold: AbstractManifold, mean: Release) -> Ball:
     assert mean.facts.ball is not None
     reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
     return Ball(mean.value, min(float(mean.facts.ball.radius), reach))
+
+
+def _moment(asked: _Asked, ball: Ball, share: Noise) -> Ready:
+    """The second moment of the tangent vectors at the centre of a ball, up to its charge."""
+    mechanism = TangentCovarianceNoise(asked.manifold, ball, n=asked.n, budget=share)
+
+    def finish(release: Release) -> Release:
+        told = {
+            "n": asked.n,
+            "radius": float(ball.radius),
+            "query": Query.MOMENT,
+            "unit": "squared distance",
+            "manifold": asked.manifold,
+            "ball": ball,
+            "budget": share.budget,
+            "clipping": (
+                "every record becomes the tangent vector at the centre that points to it, shortened"
+                " to the radius; a record that is not a valid point counts as the centre"
+            ),
+            **facts(asked.grouped),
+        }
+        if asked.budget.delta > 0:
+            told["noise_floor"] = 2.0 * release.scale * (asked.manifold.dim / 2.0) ** 0.5
+        return release._knowing(told)
+
+    return mechanism._ready(asked.points, unit_of(asked.grouped)).then(finish)

@@ -11,7 +11,6 @@ from ._plan import plan_private_mean
 from ._private_ball import private_ball
 from ._table import Plan as Plan
 from ._table import PlanRow as PlanRow
-from ._tangent_covariance import private_tangent_covariance
 from ._variance import private_frechet_variance
 
 __all__ = [
@@ -21,5 +20,4 @@ __all__ = [
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",
-    "private_tangent_covariance",
 ]
