@@ -1,5 +1,5 @@
-"""Three regions about one private mean on the hyperbolic disk: of the records in the ball, of the
-records as they were, and of the population.
+"""Two regions about one private mean on the hyperbolic disk: of the records in the ball, and of the
+population that they were drawn from.
 """
 
 import sys
@@ -21,17 +21,15 @@ n = 4000
 turn = np.array([[0.8, -0.6], [0.6, 0.8]])
 X = disk.exp(start, disk.from_coordinates(start, rng.normal(size=(n, 2)) * [0.6, 0.25] @ turn.T))
 
-budgets = riemdp.privacy.split_budget(riemdp.Budget(1.0, 1e-6), [0.8, 0.1, 0.1])
+budgets = riemdp.privacy.split_budget(riemdp.Budget(1.0, 1e-6), [0.8, 0.2])
 with riemdp.Ledger(riemdp.Budget(1.0, 1e-6)) as ledger:
     mean = riemdp.private_frechet_mean(
         disk, X, ball, budgets[0], mechanism="wrapped-gaussian", count_outside=False, rng=0
     )
-    moved = riemdp.private_clipping_bound(disk, X, ball, budgets[1], reach=4.0, rng=1)
-    spread = riemdp.private_frechet_variance(disk, X, ball, budgets[2], rng=2)
+    spread = riemdp.private_frechet_variance(disk, X, ball, budgets[1], rng=2)
     print(f"spent: {ledger.spent}")
 regions = {
     "mean of the records, clamped": mean.confidence_region(0.95),
-    "mean of the records as they were": mean.confidence_region(0.95, clipping=moved),
     "population": mean.confidence_region(0.95, "population", dispersion=spread),
 }
 for region in regions.values():
@@ -45,7 +43,7 @@ whole.add_patch(plt.Circle((0, 0), 1.0, fill=False, color="0.4"))
 for axes in (whole, near):
     axes.plot(*np.asarray(X).T, ".", ms=1.5, alpha=0.25, color="0.5")
     axes.plot(*np.asarray(disk.exp(np.zeros(2), circle)).T, ":", color="0.4", label="public ball")
-    colors = ("#0b5c8a", "#d95f02", "#762a83")
+    colors = ("#0b5c8a", "#762a83")
     for (name, region), color in zip(regions.items(), colors, strict=True):
         axes.plot(*np.asarray(region.boundary()).T, color=color, lw=1.8, label=name)
     axes.plot(*start, "k+", ms=9, label="where the law is centred")

@@ -211,7 +211,6 @@ Sums = _names(
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",
-        "statistics._excess": "GroupedRecords",
         "statistics._people": "people",
         "mechanisms._parts": "Apart InTurn PublicParts PrivateLabels",
     }

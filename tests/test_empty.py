@@ -21,7 +21,6 @@ CALLS: dict[str, Callable[[], object]] = {
     "variance": lambda: R.private_frechet_variance(SPACE, NONE, BALL, BUDGET),
     "median": lambda: R.private_geometric_median(SPACE, NONE, budget=BUDGET),
     "ball": lambda: R.private_ball(SPACE, NONE, R.AdaptiveBall(), BUDGET),
-    "clipping bound": lambda: R.private_clipping_bound(SPACE, NONE, BALL, BUDGET, reach=2.0),
     "mean without privacy": lambda: R.frechet_mean(SPACE, NONE),
     "mean of people without privacy": lambda: R.frechet_mean(SPACE, NONE, groups=[]),
     "minimise": lambda: R.private_minimize(EIGEN, ROWS, START, R.DPRGD(), BUDGET),

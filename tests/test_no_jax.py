@@ -65,7 +65,6 @@ without(R.private_frechet_mean, space, spd, search, budget, groups=people)
 without(R.private_ball, space, spd, search, budget)
 without(R.private_frechet_variance, space, spd, ball, budget)
 without(R.private_frechet_variance, space, spd, None, budget)
-without(R.private_clipping_bound, space, spd, ball, budget, reach=2.0)
 with without(R.Ledger, R.Budget(10.0, 1e-3)):
     a, b = (
         without(R.private_frechet_mean, space, X, ball, budget, mechanism="tangent-mean")

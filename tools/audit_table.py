@@ -38,7 +38,6 @@ from riemdp.audit import (
 from riemdp.domains import Domain, Frame
 from riemdp.federated import local_update
 from riemdp.randomness import NoiseSource
-from riemdp.statistics import ClippingExcess
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.audit.edges import along_the_iterate, off_manifold, outside_the_ball
@@ -267,13 +266,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
 
 def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, int]]:
-    """The front doors of principal geodesics, of people, of a test and of the clipping
-    bound.
-    """
+    """The front doors of principal geodesics, of people and of a test."""
     line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
-    title = "private_clipping_bound, Euclidean(1)"
-    yield title, _through(_clipping_bound, far, 0.0 * far), 4_000
-
     along, across = np.zeros((8, 2)), np.zeros((8, 2))
     along[0, 0] = across[0, 1] = 1e6
     title = "PrivatePGA, mean and covariance, Euclidean(2)"
@@ -367,11 +361,6 @@ def _geodesics(x: Any, rng: Any, groups: Any = None, of_mean: float = 4.0) -> An
     mean = np.asarray(fitted.mean_)
     seen = of_mean * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
     return _number(seen, fitted.guarantee_)
-
-
-def _clipping_bound(x: Any, rng: Any) -> riemdp.Release:
-    line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
-    return riemdp.private_clipping_bound(line, x, ball, BUDGET, reach=3.0, rng=rng)
 
 
 def _number(value: Any, guarantee: riemdp.Guarantee) -> Any:
@@ -547,13 +536,6 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     title = "PrivateTSClassifier, its sums are taken to change by an eighth"
     yield title, _through(cheap, *_sides()), 500
-
-    def little_change(x: Any, rng: Any) -> Any:
-        with mock.patch.object(ClippingExcess, "sensitivity", 0.03):
-            return _clipping_bound(x, rng)
-
-    title = "private_clipping_bound, its lengths are taken to change by an eighth"
-    yield title, _through(little_change, far, 0.0 * far), 1_000
 
     along, across = np.zeros((8, 2)), np.zeros((8, 2))
     along[0, 0] = across[0, 1] = 1e6

@@ -103,7 +103,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "releases": (
         "plan_private_mean",
         "private_ball",
-        "private_clipping_bound",
         "private_frechet_mean",
         "private_frechet_variance",
         "private_geometric_median",

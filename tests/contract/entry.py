@@ -31,7 +31,6 @@ CLAIMS = (
     "variance",
     "median",
     "tangent covariance",
-    "clipping bound",
     "PCA",
     "class means",
     "classifier",

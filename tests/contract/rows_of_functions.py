@@ -299,24 +299,6 @@ OTHERS = (
         make=PEOPLE,
         refusals=(*COMMON, *WRONG_GROUPS),
     ),
-    function(
-        "private_clipping_bound",
-        "",
-        "clipping bound",
-        ball=d.BALL,
-        reach=2.0,
-        moved=the_value,
-    ),
-    function(
-        "private_clipping_bound",
-        "people",
-        "clipping bound",
-        ball=d.BALL,
-        reach=2.0,
-        make=PEOPLE,
-        moved=the_value,
-        refusals=(*COMMON, *WRONG_GROUPS),
-    ),
 )
 
 
@@ -403,5 +385,4 @@ MECHANISMS = (
     of_records(m.VarianceNoise, d.BALL, claim="variance", moved=the_value),
     of_records(m.TangentMeanNoise, d.BALL, claim="mean in a public ball", moved=coordinates),
     of_records(m.TangentCovarianceNoise, d.BALL, claim="tangent covariance", moved=the_value),
-    of_records(m.ClippingBoundNoise, d.BALL, claim="clipping bound", reach=2.0, moved=the_value),
 )

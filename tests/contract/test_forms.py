@@ -87,7 +87,6 @@ def of_mechanisms():
     yield m.ExtrinsicLaplace(d.SPD, sensitivity=0.1, epsilon=PURE), value[0]
     for kind in (m.VarianceNoise, m.TangentMeanNoise, m.TangentCovarianceNoise):
         yield kind(d.SPD, d.BALL, n=d.N, budget=BUDGET), value
-    yield m.ClippingBoundNoise(d.SPD, d.BALL, n=d.N, budget=BUDGET, reach=2.0), value
     for kind in (m.AdaptiveMean, m.AdaptiveVariance):
         yield kind(d.SPD, riemdp.AdaptiveBall(), n=d.N, budget=BUDGET), value
     yield m.PrivateBall(d.SPD, d.SEARCH, n=d.N, budget=BUDGET), value

@@ -124,9 +124,6 @@ def _functions(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
         f"{kind} variance, private ball": lambda: R.private_frechet_variance(
             SPD, X, None, budget, rng=2
         ),
-        f"{kind} clipping bound": lambda: R.private_clipping_bound(
-            SPHERE, Y, R.Ball(CAP.center, 0.3), budget, reach=2.0, groups=people(400, 2), rng=2
-        ),
     }
 
 

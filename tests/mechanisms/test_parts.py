@@ -114,7 +114,7 @@ def test_the_unit_is_that_of_the_value():
         of_people = R.private_frechet_mean(LINE, X, ball, WHOLE, groups=groups, **given)
         assert of_records.guarantee.unit == of_records.details["outside"].unit == "record"
         assert of_people.guarantee.unit == of_people.details["outside"].unit == "person"
-    bound = R.private_clipping_bound(LINE, X, ball, WHOLE, reach=1.0, groups=groups, rng=0)
-    assert bound.guarantee.unit == "person"
+    spread = R.private_frechet_variance(LINE, X, ball, WHOLE, groups=groups, rng=0)
+    assert spread.guarantee.unit == "person"
     mechanism = R.mechanisms.VarianceNoise(LINE, ball, n=40, budget=WHOLE)
     assert mechanism.release(X, noise_source(0)).guarantee.unit == "record"

@@ -34,7 +34,6 @@ RECORDS = {
     "tangent-mean": made(mechanisms.TangentMeanNoise, PLANE, BALL),
     "tangent-covariance": made(mechanisms.TangentCovarianceNoise, PLANE, BALL),
     "variance": made(mechanisms.VarianceNoise, PLANE, BALL),
-    "clipping-bound": made(mechanisms.ClippingBoundNoise, PLANE, NEAR, reach=1.0),
     "private-ball": made(mechanisms.PrivateBall, PLANE, SEARCH),
     "adaptive-mean": made(mechanisms.AdaptiveMean, PLANE, SEARCH),
     "adaptive-variance": made(mechanisms.AdaptiveVariance, PLANE, SEARCH),

@@ -84,9 +84,6 @@ def reports() -> dict[str, PrivacyReport]:
         "variance": privacy_report(quiet(riemdp.private_frechet_variance, SPACE, X, BALL, BUDGET)),
         "pca": privacy_report(pca(row_norm=1.0)),
         "pca people": privacy_report(pca(row_norm=1.0, groups=people)),
-        "clipping people": privacy_report(
-            quiet(riemdp.private_clipping_bound, SPACE, X, BALL, BUDGET, reach=5.0, groups=people)
-        ),
         "descent": privacy_report(mean(mechanism="dp-rgd")),
         "no guarantee": privacy_report(
             dataclasses.replace(mean(), guarantee=riemdp.privacy.none())
@@ -206,7 +203,6 @@ def test_a_release_names_the_law_that_was_drawn(delta, law):
         mean(n=2000, ball=SEARCH, budget=budget, groups=own),
         quiet(riemdp.private_frechet_variance, SPACE, X, BALL, budget),
         quiet(riemdp.private_frechet_variance, SPACE, rows, SEARCH, budget),
-        quiet(riemdp.private_clipping_bound, SPACE, X, BALL, budget, reach=5.0),
     )
     for release in releases:
         assert f"{law} noise on the" in release.words, release.mechanism

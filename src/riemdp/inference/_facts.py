@@ -23,7 +23,6 @@ class Query(enum.StrEnum):
     MEAN = "Fréchet mean"
     TANGENTS = "mean of clipped tangent vectors"
     VARIANCE = "Fréchet variance about the centre of the ball"
-    EXCESS = "mean length by which records lie outside the ball"
     MOMENT = "second moment of clipped tangent vectors"
 
 
@@ -44,7 +43,6 @@ class Facts:
         share_of_search: The share of the budget that the search spent: the ball was found.
         weighted: Whether records had weights.
         sites: How many sites the records were at.
-        reach: Of a bound of what clipping did, how far it looks.
         numerics: "lattice" where the guarantee holds for the numbers as computed (noise in
             integers on a public grid, rounding within the sensitivity), "idealised" where it holds
             for real numbers.
@@ -71,7 +69,6 @@ class Facts:
     share_of_search: float | None = None
     weighted: bool | None = None
     sites: int | None = None
-    reach: float | None = None
     numerics: str | None = None
     budget: Budget | None = None
     unit: str | None = None

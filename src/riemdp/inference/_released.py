@@ -15,8 +15,6 @@ def subject_in_sample(release: Released) -> str:
         return f"the {query}{people}"
     if query == Query.VARIANCE:
         return f"the Fréchet variance about the centre{people}"
-    if query == Query.EXCESS:
-        return f"the {query}"
     if query != Query.MEAN:
         return "the value before noise"
     filled = " and of the centres that fill them up" if facts.n_min is not None else ""

@@ -4,7 +4,6 @@
 """
 
 from ._base import AbstractMechanism, Drawn
-from ._clipping import ClippingBoundNoise as ClippingBoundNoise
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient

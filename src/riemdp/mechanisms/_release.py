@@ -112,7 +112,6 @@ class Release:
         of: str = "sample",
         *,
         dispersion: Release | None = None,
-        clipping: Release | None = None,
     ) -> Region:
         """Where the value lies that this release protects, or the mean of the population.
 
@@ -130,15 +129,11 @@ class Release:
                 records in a public ball.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
-            clipping: For "sample": the `Release` of `private_clipping_bound` for the same records
-                and the ball of the mean. The region is then of the mean of the records in the
-                larger ball of that bound's `reach` about the same centre: of the records as they
-                were, where none lies farther out.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
             tangent space (but for the solver's tolerance, which is added to the radius), and at
-            least that for Riemannian Laplace noise, for the population and with `clipping`.
+            least that for Riemannian Laplace noise, for the population.
 
         Raises:
             InvalidArgument: The law of the error is not known here (optimisers, extrinsic
@@ -147,7 +142,7 @@ class Release:
                 sphere), or an argument is out of range.
 
         Source:
-            docs/proofs/confidence-region.md, docs/proofs/clipping-bound.md.
+            docs/proofs/confidence-region.md.
 
         Examples:
             >>> import numpy as np, riemdp
@@ -158,7 +153,7 @@ class Release:
             >>> round(release.confidence_region(0.95).radius, 4)
             0.0599
         """
-        return confidence_region(self, level, of, dispersion, clipping)
+        return confidence_region(self, level, of, dispersion)
 
     def _knowing(self, told: Mapping[str, Any]) -> Release:
         """The same release with more facts, by name."""

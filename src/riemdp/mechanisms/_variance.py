@@ -23,7 +23,7 @@ from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ..statistics import ClippingExcess, FrechetVariance
+from ..statistics import FrechetVariance
 from ..statistics._query import Records
 from ._base import Drawn
 from ._private_ball import OfRecords
@@ -140,7 +140,7 @@ class AdaptiveVariance(OfRecords):
 
 
 def noisy_number(
-    query: FrechetVariance | ClippingExcess,
+    query: FrechetVariance,
     terms: Records,
     purse: Purse,
     share: Fraction | int,

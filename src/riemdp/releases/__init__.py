@@ -3,7 +3,6 @@ ledger, add the noise.
 """
 
 from ._adaptive_plan import SearchRow as SearchRow
-from ._clipping import private_clipping_bound
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
@@ -16,7 +15,6 @@ from ._variance import private_frechet_variance
 __all__ = [
     "plan_private_mean",
     "private_ball",
-    "private_clipping_bound",
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",

@@ -1,6 +1,5 @@
 """Statistics on manifolds, and how far one record can move them."""
 
-from ._excess import ClippingExcess as ClippingExcess
 from ._frechet_mean import MeanResult, frechet_mean
 from ._public_prior import PublicPrior
 from ._query import AmbientMean as AmbientMean
