@@ -225,13 +225,14 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         check_size(manifold, asked.ball, asked.n, for_mean)
         check_drawable(for_moment, manifold.dim * (manifold.dim + 1) // 2)
         how = composable(asked.ball, budget, None if domain is None else False)
-        grouped = asked.grouped
-        mean = prepared_mean(manifold, asked.points, asked.ball, for_mean, groups=grouped, **how)
+        mean = prepared_mean(
+            manifold, asked.points, asked.ball, for_mean, groups=asked.grouped, **how
+        )
         assert isinstance(mean, Ready)
         if domain is not None:
             # a point that a ball can have as its centre, whatever the noise was
             mean = mean.then(lambda release: kept_in(release, domain))
-        whole = noise.guarantee.for_people() if grouped else noise.guarantee
+        whole = noise.guarantee.for_people() if asked.grouped else noise.guarantee
 
         def moment(released: Release) -> Ready:
             return _moment(asked, _about(manifold, released), for_moment)
@@ -343,7 +344,6 @@ def _moment(asked: _Asked, ball: Ball, share: Noise) -> Ready:
                 "every record becomes the tangent vector at the centre that points to it, shortened"
                 " to the radius; a record that is not a valid point counts as the centre"
             ),
-            **facts(asked.grouped),
         }
         if asked.budget.delta > 0:
             told["noise_floor"] = 2.0 * release.scale * (asked.manifold.dim / 2.0) ** 0.5
