@@ -94,7 +94,7 @@ _FEW = 4  # so many plain values are shown: a tuple (epsilon, delta), a dict of 
 
 
 HERMITIAN = (
-    "for Hermitian matrices give riemdp.manifolds.real_embedding(X), real ones of twice the size"
+    "for Hermitian matrices give real ones of twice the size, [[X.real, -X.imag], [X.imag, X.real]]"
 )
 
 

@@ -1,4 +1,4 @@
-"""Attacks on the steps of a pipeline: labels in an array, Hermitian matrices in a list, shares."""
+"""Attacks on the steps of a pipeline: labels in an array, shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget
-from riemdp.manifolds import real_embedding
 from riemdp.privacy import split_budget
 from tests.seam import Doors
 
@@ -57,20 +56,6 @@ def test_fault_34_one_label_moves_the_sums_of_classes_by_no_more_than_the_sensit
     honest, one = fitted(y), fitted([odd, *y[1:]])
     sizes = np.subtract(honest.details["sizes"], one.details["sizes"])
     assert np.linalg.norm(sizes) <= 2.0 * np.sqrt(2.0) + 1e-6
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [None, np.eye(3), "text", [[1, 2], [3]], [["a", "b"], ["c", "d"]], [[10**400, 0], [0, 1]], 1.0],
-    ids=lambda odd: type(odd).__name__,
-)
-def test_one_record_does_not_decide_whether_matrices_are_embedded(odd):
-    """Before: an error, while a mean of the same list counts that record as the centre."""
-    h = [np.array([[2.0, 1j * t], [-1j * t, 3.0]]) for t in np.linspace(0, 1, 5)]
-    found = real_embedding([*h, odd])
-    assert found.shape == (6, 4, 4)
-    assert np.array_equal(found[:5], real_embedding(np.stack(h)))
-    assert np.isnan(found[5]).all()
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ BAD = [
     ("not symmetric", "record 41 is not symmetric (entries [0, 2] and [2, 0] differ)"),
     ("not positive definite", "record 5 is not positive definite"),
     ("empty", "no records"),
-    ("complex", "real_embedding"),
+    ("complex", "Hermitian"),
     ("words", "does not hold real numbers"),
     ("mixed sizes", "numpy.stack(records)"),
     ("empty file", "is damaged"),

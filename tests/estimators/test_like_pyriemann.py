@@ -9,7 +9,7 @@ Left out, because a private estimator cannot or must not do it:
   and no private estimator in that metric;
 - a tangent space that was not fitted takes the identity as its reference: ours raises, because a
   forgotten `fit` would go unnoticed;
-- Hermitian matrices: see `riemdp.manifolds.real_embedding`;
+- Hermitian matrices: real ones of twice the size take their place;
 - tangent vectors as the input of a re-centring, and that records have the identity as their mean
   after it: the centre carries noise;
 - `clf=` of the tangent-space classifier: put a classifier of your own behind `PrivateTangentSpace`.

@@ -6,7 +6,6 @@ from ._check import ManifoldCheckError, check
 from ._check import PropertyResult as PropertyResult
 from ._euclidean import Euclidean
 from ._grassmann import Grassmann
-from ._hermitian import from_real_embedding, real_embedding
 from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
@@ -33,7 +32,5 @@ __all__ = [
     "Sphere",
     "Stiefel",
     "check",
-    "from_real_embedding",
-    "real_embedding",
     "spd",
 ]
