@@ -128,9 +128,9 @@ replicate = functools.partial(_optimizers.replicate, ledger=Unbounded())
 # the noisy gradient of a step: what it is made from, classes to subclass, and steps by hand
 Gradients = _names(
     {
-        "optimizers._private_step": "NoisyGradient Batches PrivateDraws Query exact_sum scale_of"
+        "optimizers._private_step": "NoisyGradient Batches PrivateDraws Query scale_of"
         " _guarantee allocation",
-        "optimizers._records": "PrivateRecords",
+        "optimizers._records": "PrivateRecords exact_sum",
         "_programs": "traced",
         "optimizers._adaptive_clip": "AdaptingGradient AdaptiveClip ClipRange",
         "optimizers._account": "Account",
@@ -139,7 +139,6 @@ Gradients = _names(
         " gradient_function _WORTH",
         "optimizers._people": "People Grouped each_record",
         "optimizers._batches": "poisson_batches",
-        "optimizers._clipped_sum": "clipped_sum sum_sensitivity",
         "optimizers._variance_reduced": "difference_clip",
         "optimizers._steps": "Anchor Block Carry Row Span run_steps TRACES",
     }
@@ -149,13 +148,14 @@ Masks = _names(
     {
         "federated._secure_sum": "Keys Member Question Roster Words masked total is_words"
         " new_key_file public_key forget",
-        "federated._shared_sum": "SharedSum",
+        "federated._shared_sum": "SharedSum MOST_RECORDS",
+        "optimizers._records": "whole_sum",
     }
 )
 # what a site does with a message
 Sites = _names(
     {
-        "federated._shared_sum": "Belonging noisy_sum moved",
+        "federated._shared_sum": "Belonging noisy_sum summed moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",
         "federated._check": "problems_of_server",

@@ -466,7 +466,7 @@ def _sum_over_sites(who: str, *, forgetful: int = 0, bare: bool = False) -> Audi
     numbers = itertools.count()
 
     @functools.cache
-    def exact(first: float) -> np.ndarray:
+    def exact(first: float) -> np.ndarray:  # in steps of the grid
         records = np.array([[first], [0.0]])
         return Searches.SearchSite(domain, records, noise, riemdp.noise_source(0))._exact(ask)
 
@@ -476,8 +476,8 @@ def _sum_over_sites(who: str, *, forgetful: int = 0, bare: bool = False) -> Audi
         silent |= set(("b", "a")[:forgetful])
         words = {}
         for name in names:
-            values = exact(float(x[0])) if name == "a" else np.zeros(1)
-            steps = plan.integers(values) if name in silent else noise.noisy(values, ask, rng)
+            steps = exact(float(x[0])) if name == "a" else np.zeros(1, np.int64)
+            steps = steps if name in silent else noise.noisy(steps, ask, rng)
             words[name] = (
                 steps.view(np.uint64) if bare else Masks.masked(steps, keys[name], question)
             )

@@ -38,9 +38,17 @@ def shared(**changed) -> PriRFed:
     return PriRFed(PROBLEM, LOCAL, **told)
 
 
+PLAN = Sites.plan_shared(shared(), BUDGET)
+
+
 def summed(records: np.ndarray, labels: np.ndarray, places: int = 16, seed: int = 0) -> np.ndarray:
     people = Gradients.People(records, len(records), labels, places).drawn(noise_source(seed))
-    return Gradients.clipped_sum(PROBLEM, people, NORTH, CLIP, centered=False)
+    return whole(people) * PLAN.grid
+
+
+def whole(records) -> np.ndarray:
+    """What a site adds, before noise, in steps of the grid."""
+    return Sites.summed(shared(), PLAN, Gradients.PrivateRecords(records), NORTH)
 
 
 def by_hand(records: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -74,17 +82,12 @@ def test_one_person_moves_a_sum_by_no_more_than_one_record(places: int) -> None:
             people = np.concatenate([own, others]), np.concatenate([np.zeros(count, int), mine])
             found.append(summed(*people, places=places))
     gaps = [float(np.linalg.norm(a - b)) for a in found for b in found]
-    assert max(gaps) <= Gradients.sum_sensitivity(CLIP)
+    assert max(gaps) <= 2 * CLIP
     assert max(gaps) > 0.99 * 2 * CLIP  # attained, so the claim is not loose
     # records that all count change it by more: the test can fail
-    whole = np.tile(ends[0], (40, 1))
-    one = Gradients.clipped_sum(
-        PROBLEM, np.concatenate([whole, others]), NORTH, CLIP, centered=False
-    )
-    two = Gradients.clipped_sum(
-        PROBLEM, np.concatenate([-whole, others]), NORTH, CLIP, centered=False
-    )
-    assert float(np.linalg.norm(one - two)) > 30 * Gradients.sum_sensitivity(CLIP)
+    many = np.tile(ends[0], (40, 1))
+    one, two = (whole(np.concatenate([x, others])) for x in (many, -many))
+    assert float(np.linalg.norm(one - two)) > 30 * PLAN.moved
 
 
 @pytest.mark.parametrize("noise", ["local", "shared"])

@@ -195,11 +195,10 @@ def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Searches.A
     noise = agreed.noise_of_sites
     size = ask.size(SPACE)
     plan = noise.shared(ask, size)
-    claim = math.ldexp(ask.sensitivity, -plan.exponent) + math.sqrt(size)
+    claim = plan.moved
 
     def integers(records: np.ndarray) -> np.ndarray:
-        site = Searches.SearchSite(SEARCH.on(SPACE), records, noise, noise_source(0))
-        return plan.integers(site._exact(ask))
+        return Searches.SearchSite(SEARCH.on(SPACE), records, noise, noise_source(0))._exact(ask)
 
     found = []
     for hostile in HOSTILE:
@@ -230,8 +229,9 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
     class Watched(Between):
         def ask(self, names, question, number):
             sent, ask = super().ask(names, question, number), question
-            gap = np.linalg.norm(self.carried.held["site-0"]._exact(ask) - other._exact(ask))
             law, size = agreed.noise_of_sites, ask.size(SPACE)
+            gap = np.linalg.norm(self.carried.held["site-0"]._exact(ask) - other._exact(ask))
+            gap = np.ldexp(gap, law.exponent(ask, size))
             left = law.deviation(ask, size, 1 if noise == "local" else 2)
             paid.append(float(gap / left) ** 2)
             return sent
@@ -257,7 +257,8 @@ def errors(
         faulty(sites[0])
     carried = Searches.in_process(agreed, sites)
     told = Searches.SumsOverSites(SEARCH.on(SPACE), agreed, carried)
-    exact = sum(site._exact(ask) for site in sites)
+    exponent = agreed.noise_of_sites.exponent(ask, ask.size(SPACE))
+    exact = np.ldexp(sum(site._exact(ask) for site in sites).astype(float), exponent)
     found = []
     for _ in range(times):
         for site in sites:
@@ -271,10 +272,10 @@ def mute(site: Searches.SearchSite) -> None:
     noise = site.noise
 
     class Mute(Searches.NoiseOfSites):
-        def noisy(self, values, ask, source):
+        def noisy(self, steps, ask, source):
             if self.tolerated is None:
-                return values
-            return self.shared(ask, values.size).integers(values)
+                return np.ldexp(steps.astype(float), self.exponent(ask, steps.size))
+            return steps
 
     site.noise = Mute(noise.each.budget, noise.parties, noise.tolerated)
 
@@ -544,7 +545,7 @@ def test_everything_of_one_person_is_one_record() -> None:
             Searches.SearchSite(SEARCH.on(SPACE), x[0], noise, noise_source(0))._exact(ask)
             for x in (given, other)
         )
-        assert 0 < np.linalg.norm(one - two) <= ask.sensitivity
+        assert 0 < np.linalg.norm(one - two) <= noise.shared(ask, ask.size(SPACE)).moved
 
 
 def _people(sites, groups) -> list[np.ndarray]:

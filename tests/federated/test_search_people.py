@@ -176,7 +176,8 @@ def test_a_person_with_500_records_moves_an_answer_as_one_record_does(
         for end in ENDS[-2:]
     ]
     moved = np.linalg.norm(alone[0]._exact(tangents()) - alone[1]._exact(tangents()))
-    assert moved > 100 * tangents().sensitivity
+    exponent = terms.noise_of_sites.exponent(tangents(), 3)
+    assert np.ldexp(moved, exponent) > 100 * tangents().sensitivity
 
 
 class Twins(Mail):

@@ -38,9 +38,14 @@ def question(
     return Masks.Question(AGREEMENT, number, roster_of(keys), context)
 
 
+def integers(values: np.ndarray) -> np.ndarray:
+    """One party's sum on the grid."""
+    return np.trunc(values / PLAN.grid).astype(np.int64)
+
+
 def noisy_steps(values: np.ndarray, source) -> np.ndarray:
     """What a party sends before it is masked."""
-    return PLAN.integers(values) + PLAN.noise(source)
+    return integers(values) + PLAN.noise(source)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -95,7 +100,7 @@ def transcript_p_value(words: np.ndarray) -> float:
     parts += [part[1:] - part[:-1] for part in list(parts)]
     p = [uniform_p_value(part) for part in parts]
     sums = np.sum(words, axis=1, dtype=np.uint64).view(np.int64)
-    expected = sum(PLAN.integers(VALUES[n]) for n in NAMES)
+    expected = sum(integers(VALUES[n]) for n in NAMES)
     p.append(gaussian_p_value((sums - expected).astype(float), PLAN.share * np.sqrt(count)))
     assert sums.shape == (rounds, size)
     return min(1.0, len(p) * min(p))
@@ -115,7 +120,7 @@ def test_planted_leaks_fail_the_transcript_test(monkeypatch: pytest.MonkeyPatch)
     # the noise of one party is left out
     def without(values: np.ndarray, source) -> np.ndarray:
         first = np.array_equal(values, VALUES[NAMES[0]])
-        return PLAN.integers(values) if first else noisy_steps(values, source)
+        return integers(values) if first else noisy_steps(values, source)
 
     assert transcript_p_value(transcript(ROUNDS, without)) < ALPHA
     # the number of the round is left out: masks are used again

@@ -14,7 +14,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_process
 from riemdp.optimizers import DPRGD, DPRSGD, plan_optimizer
 from riemdp.privacy import Ledger
-from tests.seam import Gradients, Masks, Sites
+from tests.seam import Gradients, Masks, Searches, Sites
 
 SPHERE = riemdp.Sphere(3)
 NORTH = np.eye(3)[2]
@@ -71,11 +71,14 @@ def _steps(records: np.ndarray, local: DPRGD) -> np.ndarray:
 @pytest.mark.parametrize("centered", [False, True])
 def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
     data = datasets((40,))[0]
-    clip = 0.8
     here = np.asarray(SPHERE.exp(NORTH, np.array([0.1, 0.2, 0.0])))
 
+    local = dataclasses.replace(LOCAL, sensitivity="domain" if centered else "clip")
+    prirfed = settings(local=local)
+    clip, plan = prirfed.clip, Sites.plan_shared(prirfed, BUDGET)
+
     def summed(records: np.ndarray) -> np.ndarray:
-        return Gradients.clipped_sum(PROBLEM, records, here, clip, centered=centered)
+        return Sites.summed(prirfed, plan, Gradients.PrivateRecords(records), here)
 
     first = summed(data)
     moved = []
@@ -83,20 +86,90 @@ def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
         other = data.copy()
         other[7] = record
         moved.append(float(np.linalg.norm(summed(other) - first)))
-    assert max(moved) <= Gradients.sum_sensitivity(clip)
+    assert max(moved) <= plan.moved == 2 * clip / plan.grid
     pair = [data.copy(), data.copy()]
     far = np.asarray(SPHERE.exp(here, np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
     back = np.asarray(SPHERE.exp(here, -np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
     pair[0][7], pair[1][7] = far, back
     change = float(np.linalg.norm(summed(pair[0]) - summed(pair[1])))
-    assert change <= Gradients.sum_sensitivity(clip)
+    assert change <= plan.moved
     if not centered:
-        assert change > 0.99 * 2 * clip  # it is attained, so the claim is not loose
-    # and a sum over blocks is the sum
-    many = np.tile(data, (130, 1))
-    assert np.allclose(
-        Gradients.clipped_sum(PROBLEM, many, here, clip, centered=centered), 130 * first
+        assert change > 0.99 * plan.moved  # it is attained, so the claim is not loose
+    # and a sum over blocks is the sum, to the last bit
+    assert np.array_equal(summed(np.tile(data, (130, 1))), 130 * first)
+
+
+def integers(records: np.ndarray, dim: int = 3) -> np.ndarray:
+    """A site's sum of gradients on a line or a plane through 0, each half the record."""
+    space = riemdp.Euclidean(dim)
+    problem = dataclasses.replace(
+        riemdp.problems.frechet_mean(space), loss=_loss, gradient=_gradient
     )
+    prirfed = settings(problem=problem, local=dataclasses.replace(LOCAL, clip_norm=1.0))
+    return Sites.summed(
+        prirfed,
+        Sites.plan_shared(prirfed, BUDGET),
+        Gradients.PrivateRecords(records),
+        np.zeros(dim),
+    )
+
+
+def _loss(w, z):
+    return w @ z
+
+
+def _gradient(w, z):
+    return z
+
+
+def test_order_and_place_of_records_do_not_matter() -> None:
+    """Not to the last bit: what a record adds depends on nothing else."""
+    drawn = noise_source(8).normals((300, 3)) * np.geomspace(1e-9, 1e9, 300)[:, None]
+    whole = integers(drawn)
+    assert np.array_equal(integers(drawn[::-1]), whole)
+    for record in (
+        drawn[150],
+        np.full(3, np.nan),
+        np.full(3, 1e308),
+        np.full(3, 5e-324),
+        -drawn[1],
+    ):
+        alone = integers(record[None])
+        for place in (0, 1, 63, 64, 255, 256, 300):
+            there = np.insert(drawn, place, record, axis=0)
+            assert np.array_equal(integers(there), whole + alone), place  # one record more
+
+
+def test_no_two_records_are_farther_apart_than_the_claim() -> None:
+    """In exact arithmetic, over directions that are drawn, the axes and the diagonals; and the
+    worst pair attains nearly all of it.
+    """
+    prirfed = settings(local=dataclasses.replace(LOCAL, clip_norm=1.0))
+    plan = Sites.plan_shared(prirfed, BUDGET)
+    most = int(1.0 / plan.grid)
+    directions = [*noise_source(5).normals((200, 3)), *np.eye(3), np.ones(3), np.array([1, -1, 0])]
+    ends = []
+    for direction in directions:
+        direction = direction / np.linalg.norm(direction)
+        for length in (1.0, 1.0 + 1e-13, 1e3, 1e150, 1.0 - 1e-13):
+            k = [int(x) for x in integers((length * direction)[None])]
+            assert sum(x * x for x in k) <= most**2
+            ends.append((sum(x * x for x in k), k))
+    worst = max(ends)[1]
+    opposite = [int(x) for x in integers(-np.array(worst, dtype=float)[None])]
+    gap = math.isqrt(sum((a - b) ** 2 for a, b in zip(worst, opposite, strict=True)))
+    assert 0.99 * plan.moved < gap <= plan.moved
+
+
+def test_more_records_than_a_sum_holds_are_refused_before_anything_is_spent() -> None:
+    """From public numbers, where a run or a search is planned and where a site states its cost."""
+    most = Masks.MOST_RECORDS
+    assert plan_federated(settings(), [most, 1, 1], BUDGET).shared is not None
+    with pytest.raises(InvalidArgument, match=r"`datasets` = 16777217 .* a sum over sites holds"):
+        plan_federated(settings(), [most + 1, 1, 1], BUDGET)
+    told = {"release": "variance", "manifold": SPHERE, "search": BALL, "budget": BUDGET}
+    with pytest.raises(InvalidArgument, match="`sites` = 16777217"):
+        Searches.SearchTerms(**told, sizes={"a": most + 1, "b": 1})
 
 
 def servers(rounds: int = 2, budget: riemdp.Budget = BUDGET) -> tuple[Coordinator, PriRFed]:
@@ -237,14 +310,14 @@ def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 4000
     seen = []
     for side in (1e6, -1e6):
         records = np.array([[side], [0.0]])
-        values = Gradients.clipped_sum(problem, records, start, 1.0, centered=False)
+        values = Sites.summed(prirfed, shared, Gradients.PrivateRecords(records), start)
         noise = source.discrete_gaussians(shared.share, (3, runs, 1))
         noise[0] *= dropped < 2
         noise[1] *= dropped < 1
         noise[2] *= who != "colluders"
         for t in range(runs):
             asked = Masks.Question("ab" * 32, t, roster, context)
-            sums = {"a": shared.integers(values) + noise[0, t], "b": noise[1, t], "c": noise[2, t]}
+            sums = {"a": values + noise[0, t], "b": noise[1, t], "c": noise[2, t]}
             words = {
                 name: steps.view(np.uint64) if bare else Masks.masked(steps, keys[name], asked)
                 for name, steps in sums.items()

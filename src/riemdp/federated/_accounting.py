@@ -17,7 +17,6 @@ from typing import Any, Protocol, cast
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from ..optimizers import DPRGD
-from ..optimizers._clipped_sum import sum_sensitivity
 from ..optimizers._plan import check_budget, plan_optimizer
 from ..privacy import (
     Budget,
@@ -32,7 +31,7 @@ from ..privacy import calibrate as privacy_calibrate
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._guarantee import PERSON
 from ._prirfed import PriRFed
-from ._shared_sum import SharedSum
+from ._shared_sum import SharedSum, check_count
 
 ONE_SITE = "all records of one person are at one site"
 
@@ -49,7 +48,7 @@ def _planned(
     multiplier = gaussian_noise_multiplier(budget) * math.sqrt(rounds)
     while not gaussian(multiplier, rounds).within(budget):
         multiplier *= 1.0 + 1e-12
-    return SharedSum(sites, tolerated, dim, sum_sensitivity(clip), multiplier)
+    return SharedSum(sites, tolerated, dim, 2.0 * clip, multiplier)
 
 
 def plan_shared(prirfed: PriRFed, budget: Budget) -> SharedSum:
@@ -230,6 +229,8 @@ def _plan_of_sums(
             "argument `budget` is needed with noise='shared' (and no `noise_std`); for a baseline"
             " without noise use noise='local'"
         )
+    for n in sizes:
+        check_count("datasets", n)
     shared = plan_shared(prirfed, check_budget(budget))
     local = dict.fromkeys(sizes, shared.guarantee)
     total = shared.guarantee.repeat(prirfed.rounds)

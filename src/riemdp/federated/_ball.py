@@ -299,9 +299,6 @@ class OverSites(AbstractMechanism[list[Any]]):
     def _admit(self, value: list[Any]) -> list[Any]:
         if isinstance(self.terms.search, AdaptiveBall):
             self.terms.check_plan()
-        # a site with too many records is refused here, before anything is spent
-        for records in value:
-            SearchSite(self.domain, records, self.noise, noise_source(0))
         return value
 
     def _asked(self, value: list[Any], source: NoiseSource, permit: Permit) -> SumsOverSites:

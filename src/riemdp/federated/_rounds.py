@@ -31,7 +31,7 @@ from ._accounting import local_guarantee
 from ._aggregate import as_point
 from ._prirfed import PriRFed
 from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
-from ._shared_sum import Belonging, noisy_sum
+from ._shared_sum import Belonging, check_count, noisy_sum
 from ._site import Refused
 from ._terms import Setup
 
@@ -117,6 +117,7 @@ class SharedRounds(Rounds):
     def cost(self, question: Any, n: int, sigma: float | None) -> Cost:
         """That of one sum."""
         shared = self.shared
+        check_count("data", n)
         stated = shared.guarantee.for_people() if self.setup.of_people else shared.guarantee
         return Cost(shared.noise_multiplier, stated, shared.sigma)
 

@@ -331,7 +331,8 @@ class SumsOverSites(SearchAnswers):
     def _heard(self, ask: Ask, values: Floats, names: tuple[str, ...]) -> Heard:
         noise, size, present = self.noise_of_sites, values.size, len(names)
         records = sum(self.terms.sizes[a] for a in names)
-        deviation, slack = (f(ask, size, present) for f in (noise.deviation, noise.slack))
+        deviation = noise.deviation(ask, size, present)
+        slack = noise.slack(ask, size, present, records)
         return Heard(values / records, deviation / records, slack / records, records)
 
     @property

@@ -10,6 +10,7 @@ budget is charged before the first draw. Proof: docs/proofs/secure-sums.md.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -27,7 +28,6 @@ from .._errors import (
 from .._isolation import isolation
 from .._parallel import in_turn
 from .._trees import leaves
-from ..domains import Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
@@ -37,19 +37,20 @@ from ..mechanisms._lattice import scale_for, slack_of, with_noise
 from ..mechanisms._purse import Purse
 from ..mechanisms._search_records import SearchRecords
 from ..mechanisms._streamed_search import StreamedRecords
+from ..optimizers._records import whole_sum
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON
 from ..privacy._noise import GaussianNoise, Noise
 from ..privacy._permit import Permit
 from ..randomness import NoiseSource
-from ..statistics import FrechetVariance, TangentMean
+from ..statistics._tangent_mean import log_flagged
 from ._shared_sum import Integers, SharedSum
 
 VALID, SCALE, WITHIN, TANGENTS, SQUARES = "valid", "scale", "within", "tangents", "squares"
 KINDS = (VALID, SCALE, WITHIN, TANGENTS, SQUARES)
 
+_MOVED = 29  # 2^28 to 2^29 steps are the most that a record moves a sum by, where noise is local
 _CLIPPING = 1e-9  # of a vector that was shortened, as a part of the radius
-_ROUNDING = 1e-5  # of a sum over one site's records, as a part of the largest term
 _ROOM = 1e-12  # relative, in every noise multiplier: shares add up to 1 in float64
 
 
@@ -90,12 +91,8 @@ class Ask:
 
     @property
     def sensitivity(self) -> float:
-        """How far one record moves the sum of all sites, rounding included."""
-        if self.kind == TANGENTS:
-            return 2.0 * self.limit * (1.0 + _CLIPPING + _ROUNDING)
-        if self.kind == SQUARES:
-            return self.limit**2 * (1.0 + _CLIPPING + 2.0 * _ROUNDING)
-        return 1.0
+        """How far one record moves the sum of all sites."""
+        return 2.0 * self.limit if self.kind == TANGENTS else self.largest
 
     def is_sound(self, manifold: AbstractManifold) -> bool:
         """Whether a site can answer it, whoever asked: public numbers only."""
@@ -177,6 +174,14 @@ class NoiseOfSites:
             self.parties, self.tolerated, size, ask.sensitivity, self.multiplier(ask.share)
         )
 
+    def exponent(self, ask: Ask, size: int) -> int:
+        """A site's sum is in whole steps of a grid, two to this power: 2^24 records come to at most
+        2^53 steps, which float64 holds, or to what a shared sum does.
+        """
+        if self.tolerated is None:
+            return math.frexp(ask.sensitivity)[1] - _MOVED
+        return self.shared(ask, size).exponent
+
     def _scale(self, ask: Ask, size: int) -> float:
         """Standard deviation of what one site adds, where each adds all of its own."""
         return scale_for(self.each.share(ask.share), ask.sensitivity * (1.0 + _ROOM), size)
@@ -187,25 +192,23 @@ class NoiseOfSites:
             return self._scale(ask, size) * math.sqrt(present)
         return self.shared(ask, size).sigma_of(present)
 
-    def slack(self, ask: Ask, size: int, present: int) -> float:
-        """How much longer than Gaussian noise the error of a sum can be: rounding of each site's
-        values, of its noise, and of its own sum.
+    def slack(self, ask: Ask, size: int, present: int, records: int) -> float:
+        """How much longer than Gaussian noise the error of a sum can be: of each record what is cut
+        off, and of each site the rounding of its noise.
         """
-        if self.tolerated is None:
-            grids = present * slack_of(self._scale(ask, size), size)
-        else:
-            grid = math.ldexp(1.0, self.shared(ask, size).exponent)
-            grids = (present / 2.0 + 1.0) * grid * math.sqrt(size)
-        return grids + present * _ROUNDING * ask.largest
+        step = math.ldexp(math.sqrt(size), self.exponent(ask, size))
+        noise = slack_of(self._scale(ask, size), size) if self.tolerated is None else step
+        return records * (step + _CLIPPING * ask.largest) + present * noise
 
-    def noisy(self, values: Floats, ask: Ask, source: NoiseSource) -> Floats | Integers:
+    def noisy(self, steps: Integers, ask: Ask, source: NoiseSource) -> Floats | Integers:
         """What one site answers, with its noise: numbers on a grid; where noise is shared, integers
         that must not leave the site but under a mask.
         """
-        if self.tolerated is None:
-            return with_noise(values, self._scale(ask, values.size), source, pure=False)
-        plan = self.shared(ask, values.size)
-        return plan.integers(values) + plan.noise(source)
+        size = steps.size
+        if self.tolerated is not None:
+            return steps + self.shared(ask, size).noise(source)
+        values = np.ldexp(steps.astype(np.float64), self.exponent(ask, size))
+        return with_noise(values, self._scale(ask, size), source, pure=False)
 
 
 def affordable(spent: Fraction, share: float) -> bool:
@@ -222,10 +225,6 @@ class SearchSite:
         noise: How the sites make the noise of the whole budget.
         source: What this site draws from.
         permit: Of the release that its answers are parts of. None: the first answer is given it.
-
-    Raises:
-        InvalidArgument: There are so many records that their sums round too much; from their public
-            number.
 
     Guarantee:
         See `NoiseOfSites`, whatever is asked.
@@ -248,9 +247,6 @@ class SearchSite:
         # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
         self.spent, self._permit, self._paid = Fraction(0), permit, False
         self._seen = False
-        one = TangentMean(self._ball(domain.center, 1.0), self.n)
-        if self.n * one.sensitivity * (1.0 + 1e-15) > 2.0 * (1.0 + _CLIPPING + _ROUNDING):
-            raise invalid("sites", self.n, "so many records of one site round too much; use fewer")
 
     @property
     def n(self) -> int:
@@ -296,28 +292,40 @@ class SearchSite:
         with isolation():
             return self.noise.noisy(self._exact(ask), ask, self._source)
 
-    def _exact(self, ask: Ask) -> Floats:
-        """The sum before noise: private."""
+    def _exact(self, ask: Ask) -> Integers:
+        """The sum before noise, in whole steps: private."""
+        exponent = self.noise.exponent(ask, ask.size(self.manifold))
+        if ask.kind in (TANGENTS, SQUARES):
+            self._look(ask)
+            X, whole = self.records.X, functools.partial(_whole, ask, exponent)
+            if not isinstance(X, Stream):
+                return whole(self.records.logs)
+            return X.moved(functools.partial(log_flagged, self.manifold, ask.center)).sums(whole)[0]
+        return np.array([self._count(ask) << -exponent], dtype=np.int64)
+
+    def _look(self, ask: Ask) -> None:
+        """From the centre that is asked about."""
         records = self.records
-        if ask.kind == VALID:
-            return np.array([float(records.valid_count())])
-        if ask.kind == SCALE:
-            return np.array([float(records.scales_below(ask.factor, ask.limit))])
         records.unit = ask.unit
         if not self._seen or not _same(records.center, ask.center):
             records.take(ask.center)
             self._seen = True
-        if ask.kind == WITHIN:
-            return np.array([float(records.within(ask.limit / ask.unit))])
-        ball = self._ball(ask.center, ask.limit)
-        if ask.kind == TANGENTS:
-            query = TangentMean(ball, self.n)
-            return self.n * np.asarray(records.coordinates(query), dtype=np.float64)
-        spread = FrechetVariance(ball, self.n)
-        return np.array([self.n * float(spread.value(records.cut(spread)))])
 
-    def _ball(self, center: Point, radius: float) -> Domain:
-        return Domain(self.manifold, center, radius)
+    def _count(self, ask: Ask) -> int:
+        """How many records have the property that is asked for."""
+        if ask.kind == VALID:
+            return self.records.valid_count()
+        if ask.kind == SCALE:
+            return self.records.scales_below(ask.factor, ask.limit)
+        self._look(ask)
+        return self.records.within(ask.limit / ask.unit)
+
+
+def _whole(ask: Ask, exponent: int, logs: Floats, *_: object) -> Integers:
+    """The terms of some records, given their logarithms, each in whole steps, added."""
+    if ask.kind == SQUARES:
+        logs = np.minimum(np.sum(logs**2, axis=1, keepdims=True), ask.largest)
+    return np.asarray(whole_sum(logs, np.ones(len(logs)), ask.largest, math.ldexp(1.0, exponent)))
 
 
 def _same(one: Point, other: Point) -> bool:

@@ -1,10 +1,13 @@
 """`SharedSum`: noise that several parties share, for a sum of which nobody sees the terms.
 
-To check the privacy of such a sum, read this file and `federated/_secure_sum.py`:
+To check the privacy of such a sum, read this file, `whole_sum` of
+`optimizers/_records.py`, and `federated/_secure_sum.py`:
 
-1. every party rounds its own vector v_j to a public grid, k_j = v_j / g to the nearest integers;
-2. it adds a share of the noise, discrete Gaussian integers of variance s^2, and then a mask that
-   hides the result from everybody (`federated/_secure_sum.py`);
+1. every record of a party becomes a vector, which is clipped to the length C and cut to whole
+   steps of a public grid g, towards 0; a party's k_j is the sum of these integers. So one record
+   moves it by at most 2 C / g, and nothing is rounded in a sum;
+2. the party adds a share of the noise, discrete Gaussian integers of variance s^2, and then a mask
+   that hides the result from everybody (`federated/_secure_sum.py`);
 3. the masks cancel in the sum over the parties, and only there. The shares of J - q parties that
    are present and keep their secrets have the variance (J - q) s^2, which is what the guarantee is
    made for. With all J present the sum has the standard deviation sqrt(J / (J - q)) sigma.
@@ -19,30 +22,37 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import integer, invalid, magnitude, real
 from .._isolation import isolated
-from ..manifolds._base import Point
+from .._trees import map_leaves
+from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..mechanisms._common import Floats
 from ..optimizers._account import Account
 from ..optimizers._checks import check_data
-from ..optimizers._clipped_sum import center_gradient, clipped_sum
-from ..optimizers._kernels import repaired
+from ..optimizers._kernels import gradient_function, repaired
 from ..optimizers._people import MOST, People
 from ..optimizers._plan import plan_optimizer
+from ..optimizers._records import PrivateRecords, whole_sum
 from ..privacy import Guarantee, gaussian
+from ..problems._problem import Problem
 from ..randomness import NoiseSource
 from ..randomness._rounded import MOST_SCALE, REACH, scale_up
 from ._prirfed import PriRFed
 
 Integers = NDArray[np.int64]
 WORD = 64  # bits of a coordinate: sums are modulo 2^64
+MOST_RECORDS = 1 << 24  # of one site, or people: what no sum over sites overflows by
 
-_FINENESS = 1024.0  # of the grid: rounding costs at most this part of the sensitivity
+_FINEST, _COARSEST = 2.0**32, 2.0**10  # steps of the grid that one record moves a sum by
 _ROUNDING_VARIANCE = 16.0  # of what makes integers of a real normal vector: r = 4
 _FACTOR = 1e-9  # relative room in the noise multiplier for factors close to 1
 _MOST_MU = 40.0  # up to here that room is enough, in every dimension up to the next number
@@ -52,7 +62,8 @@ _ULPS = 4e-15
 
 @dataclasses.dataclass(frozen=True)
 class SharedSum:
-    """How J parties round and noise their vectors, so that the sum of all is private.
+    """On what grid J parties count, and how they noise their integers, so that the sum of all is
+    private.
 
     Everything here is public, and a function of the arguments: all parties compute the same.
 
@@ -62,7 +73,8 @@ class SharedSum:
             from 0 to J - 1. With q = 0 the guarantee does not hold against the other parties: each
             knows its own share of the noise.
         dim: How many coordinates the vectors have.
-        sensitivity: How far one record can move the sum, in the Euclidean norm of coordinates.
+        sensitivity: How far one record can move the sum, in the Euclidean norm of coordinates. No
+            record's own vector is longer.
         noise_multiplier: z, of the noise that is left when q parties are missing.
 
     Raises:
@@ -90,12 +102,12 @@ class SharedSum:
         integer("dim", self.dim, at_most=_MOST_COORDINATES // self.parties)
         magnitude("sensitivity", self.sensitivity)
         real("noise_multiplier", self.noise_multiplier, at_least=1.0 / _MOST_MU)
-        if not self.share <= MOST_SCALE:
+        if min(self.moved, self.share) < _COARSEST:
             raise invalid(
                 "budget",
                 f"with noise multiplier {self.noise_multiplier:.3g}",
-                f"a grid of {self.dim} coordinates is too coarse for so much noise; give a larger"
-                " budget",
+                f"words of {WORD} bits hold no sum over {self.parties} sites with such noise; give"
+                " another budget, or fewer sites",
             )
 
     @property
@@ -105,20 +117,31 @@ class SharedSum:
 
     @functools.cached_property
     def exponent(self) -> int:
-        """The grid is two to this power: at most sigma / (1024 sqrt J), and so fine that rounding
-        costs at most 1 / 1024 of the sensitivity.
+        """The grid is two to this power: as fine as it may be, so that the records of all parties
+        come to at most 2^61 steps, and the shares of all to as many.
         """
-        finest = min(
-            self.noise_multiplier * self.sensitivity / math.sqrt(self.parties),
-            self.sensitivity / math.sqrt(self.dim),
+        noise = min(MOST_SCALE, 2.0**58 / self.parties) / 2.0  # of a share, and scaled up
+        steps = min(
+            _FINEST,
+            2.0**61 / (MOST_RECORDS * self.parties),
+            noise * math.sqrt(self.enough) / self.noise_multiplier,
         )
-        return math.frexp(finest / _FINENESS)[1] - 1
+        return math.frexp(self.sensitivity / steps)[1]
+
+    @property
+    def grid(self) -> float:
+        """Its step."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def moved(self) -> float:
+        """By how many steps of the grid one record can move the sum, in the Euclidean norm."""
+        return math.ldexp(self.sensitivity, -self.exponent)
 
     @functools.cached_property
     def share(self) -> float:
         """s, the scale of one party's share of the noise, in steps of the grid."""
-        moved = math.ldexp(self.sensitivity, -self.exponent) + math.sqrt(self.dim)
-        variance = (self.noise_multiplier * (1.0 + 2.0 * _FACTOR) * moved) ** 2
+        variance = (self.noise_multiplier * (1.0 + 2.0 * _FACTOR) * self.moved) ** 2
         return scale_up(math.sqrt((variance + _ROUNDING_VARIANCE) / self.enough) * (1.0 + _ULPS))
 
     @property
@@ -150,17 +173,6 @@ class SharedSum:
         return gaussian(self.noise_multiplier).assuming(self.assumes)
 
     # ---------------------------------------------------------------- one party
-    def integers(self, values: Floats) -> Integers:
-        """One party's vector on the grid; a coordinate that is not a number counts as 0."""
-        values = np.asarray(values, dtype=np.float64)
-        if values.shape != (self.dim,):
-            raise invalid("values", values.shape, f"one vector has the shape ({self.dim},)")
-        with np.errstate(over="ignore"):
-            steps = np.rint(np.ldexp(np.where(np.isnan(values), 0.0, values), -self.exponent))
-        # Moving coordinates to an interval takes no two of them farther apart.
-        most = 2.0 ** (WORD - 3) / self.parties
-        return np.clip(steps, -most, most).astype(np.int64)
-
     def noise(self, source: NoiseSource) -> Integers:
         """One party's share of the noise, in steps of the grid, once `guarantee` was charged.
 
@@ -172,10 +184,9 @@ class SharedSum:
     # ---------------------------------------------------------------- the sum
     def largest(self, norm: float) -> float:
         """No coordinate of a sum is larger, in steps, where no sum of values is longer than `norm`:
-        a share reaches 13 scales, and rounding half a step.
+        a share reaches 13 scales and half a step.
         """
-        steps = math.ldexp(norm, -self.exponent) * (1.0 + 1e-9)
-        return steps + self.parties * (REACH * self.share + 1.0)
+        return norm / self.grid * (1.0 + 1e-9) + self.parties * (REACH * self.share + 1.0)
 
     def value(self, total: Integers, norm: float) -> Floats | None:
         """The sum as real numbers, or None where it is no sum of such vectors: a mask was left.
@@ -183,16 +194,17 @@ class SharedSum:
         Args:
             total: The sum of what the parties sent, modulo 2^64, as signed integers.
             norm: An upper bound of the length of the sum of all values.
-
-        Raises:
-            InvalidArgument: The bound is too large for sums modulo 2^64.
         """
-        limit = self.largest(norm)
-        if limit > 2.0 ** (WORD - 2):
-            raise invalid("norm", norm, "too large for a secure sum; use a smaller clip norm")
-        if np.any(np.abs(total.astype(np.float64)) > limit):
+        if np.any(np.abs(total.astype(np.float64)) > self.largest(norm)):
             return None
         return np.ldexp(total.astype(np.float64), self.exponent)
+
+
+def check_count(name: str, n: int) -> int:
+    """The public number of a site's records, or people, where sums over sites hold so many."""
+    if n > MOST_RECORDS:
+        raise invalid(name, n, f"a sum over sites holds {MOST_RECORDS} of each site; give fewer")
+    return n
 
 
 # ------------------------------------------------------------------------------------ at the site
@@ -249,11 +261,50 @@ def noisy_sum(
         grouped = People(data, n, people.groups, people.places)
         account.check(shared.guarantee)  # before the choice of records is drawn
         data = grouped.drawn(source)
-    centered = prirfed.local.is_confined
-    values = clipped_sum(prirfed.problem, data, point, prirfed.clip, centered=centered)
-    steps = shared.integers(values)
+    steps = summed(prirfed, shared, PrivateRecords(data), point)
     account.pay(shared.guarantee)
     return steps + shared.noise(source)
+
+
+def summed(prirfed: PriRFed, shared: SharedSum, records: PrivateRecords, point: Point) -> Integers:
+    """The sum of the clipped gradients of a site's records, or people, in whole steps: private."""
+    problem, center = prirfed.problem, np.zeros(shared.dim)
+    if prirfed.local.is_confined:
+        assert problem.ball is not None
+        records = records.inside(problem.ball.on(problem.manifold))
+        center = center_gradient(problem, point)
+    steps = np.zeros(shared.dim, dtype=np.int64)
+    for some, present in records.blocks(records.chunk(None)):
+        y = _gradients(problem.manifold, gradient_function(problem), point, some)
+        steps += np.asarray(whole_sum(np.asarray(y) - center, present, prirfed.clip, shared.grid))
+    return steps
+
+
+def center_gradient(problem: Problem, point: Point) -> Floats:
+    """Coordinates (dim,) at `point` of the gradient of the centre of the problem's ball, about
+    which gradients are clipped. Public; 0 where it is not finite.
+    """
+    assert problem.ball is not None
+    center = problem.ball.on(problem.manifold).center
+    one = map_leaves(lambda leaf: np.asarray(leaf)[None], center)
+    y = np.asarray(_gradients(problem.manifold, gradient_function(problem), point, one)[0])
+    return np.where(np.all(np.isfinite(y)), y, 0.0)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _gradients(
+    manifold: AbstractManifold,
+    gradient: Callable[[Point, Any], Tangent],
+    point: Point,
+    records: Any,
+) -> Array:
+    """Coordinates (n, dim), in the orthonormal frame of the point, of each record's gradient."""
+
+    def coordinates(record: Any) -> Array:
+        tangent = manifold._to_tangent(point, gradient(point, record))
+        return jnp.asarray(manifold._to_coordinates(point, tangent))
+
+    return jax.vmap(coordinates)(records)
 
 
 # ---------------------------------------------------------------------------------- at the server

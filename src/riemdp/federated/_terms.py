@@ -34,7 +34,7 @@ from ._search_sites import (
     WITHIN,
     NoiseOfSites,
 )
-from ._shared_sum import SharedSum
+from ._shared_sum import SharedSum, check_count
 
 
 class Terms:
@@ -306,6 +306,7 @@ class Setup(Terms):
             "participation": prirfed.participation,
             "aggregate": (prirfed.aggregate, prirfed.output),
             "noise": (prirfed.noise, prirfed.tolerated),
+            "grid": None if self.shared is None else self.shared.grid,  # of every record
             "budget": self.budget,
             "unit": (self.unit, self.records_per_person) if self.of_people else self.unit,
         }
@@ -367,6 +368,8 @@ class SearchTerms(Terms):
         if self.variance > 0.0 and self.release != "mean":
             remedy = "it has a meaning for release = 'mean' only; leave it 0"
             raise invalid("variance", self.variance, remedy)
+        for n in self.sizes.values():
+            check_count("sites", n)
         self.noise_of_sites  # noqa: B018 - checks budget and tolerated
 
     @property

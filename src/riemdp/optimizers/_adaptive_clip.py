@@ -23,7 +23,8 @@ from .._errors import InvalidArgument
 from .._programs import traced
 from ..privacy import Budget
 from ._kernels import AbstractKernel, Batch, Frame, State, lengths
-from ._private_step import Batches, NoisyGradient, exact_sum
+from ._private_step import Batches, NoisyGradient
+from ._records import exact_sum
 from ._steps import Carry, Row
 
 ADAPTIVE = "adaptive"  # a clip norm that is found on the way

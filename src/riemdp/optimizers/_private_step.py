@@ -19,17 +19,17 @@ that z stays what it is: a clip norm found on the way, or a bound about an ancho
 Every query works in coordinates that are orthonormal up to rounding and depend on w alone. On the
 lattice (`NoisyGradient.scale` is a number) the bound holds for the numbers as computed. Each
 record's gradient is clipped as a vector of float64 coordinates, counted in units of
-g = sigma b / scale, and cut to whole numbers, towards 0: no coordinate grows, so the integer vector
-has length at most C / g, whatever was rounded before. Integers add exactly. The noise is
-round(scale N), whole numbers too, so an answer is a function of the Gaussian mechanism on a sum of
-integer vectors. Proof: docs/proofs/lattice-steps.md. Without a `scale` the query is "idealised":
-the same sum in float64, with float64 noise.
+g = sigma b / scale, and cut to whole numbers, towards 0 (`whole_sum` of `_records`): no coordinate
+grows, so the integer vector has length at most C / g, whatever was rounded before. Integers add
+exactly. The noise is round(scale N), whole numbers too, so an answer is a function of the Gaussian
+mechanism on a sum of integer vectors. Proof: docs/proofs/lattice-steps.md. Without a `scale` the
+query is "idealised": the same sum in float64, with float64 noise.
 
 Records are `PrivateRecords` from a run's first check on, which `_records` alone opens. The
 optimisers and the agents of a federated run with noise of their own issue these queries, and what
 they do with the answers is post-processing. Queries made of them: with a clip norm found on the
-way, `_adaptive_clip`; about an anchor, `_variance_reduced`; of people, `_people`. Noise that sites
-share is not drawn here (`_clipped_sum`, `federated/_shared_sum`).
+way, `_adaptive_clip`; about an anchor, `_variance_reduced`; of people, `_people`. A sum over
+sites is made of the same integers (`whole_sum`); its noise is drawn in `federated/_shared_sum`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 from numpy.typing import NDArray
 
 from .. import privacy
-from .._errors import SMALLEST_MAGNITUDE
 from .._programs import traced
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import IDEALISED, LATTICE
@@ -57,13 +55,12 @@ from ..randomness import NoiseSource
 from ._account import Account
 from ._batches import batches_of
 from ._kernels import AbstractKernel, Frame, State, combined, lengths
-from ._records import PrivateRecords
+from ._records import PrivateRecords, weights_of, whole_sum
 from ._steps import AbstractStep, Anchor, Carry, Row
 
 FINENESS = 32  # a clip norm is about so many powers of two in units of the grid
 _MOST_FINE = 41  # a standard deviation is at most so many: what the source of integers takes
 _LEAST_NOISE = 2.0**-10  # of a sensitivity: a multiplier below it protects nobody
-_EXACT_ROWS = 1 << 20  # whole numbers up to 2^32 that float64 adds without rounding
 _UP = 1.0 + 1e-12  # more noise than z says, for what products and quotients of it round
 
 
@@ -74,14 +71,16 @@ class Batches:
 
     population: int  # the public number n of records
     size: int  # b; the expected size for Poisson sampling
-    sampling: str  # a key of `SAMPLINGS`
+    sampling: str  # "full", "without-replacement", "poisson" or "allocation"
     epoch: int = 0  # t: with allocation a record is in exactly one of t consecutive batches
     replaced: bool = False  # a batch of a random size, and a guarantee for replaced records
 
     @property
     def clips(self) -> float:
-        """By how many clip norms one record changes the sum."""
-        return SAMPLINGS[self.sampling].clips
+        """By how many clip norms one record changes the sum: a record that is replaced, or, where
+        batches have a random size, one more or less.
+        """
+        return 1.0 if self.sampling in ("poisson", "allocation") else 2.0
 
     @property
     def keep_places(self) -> bool:
@@ -122,52 +121,6 @@ def allocation(n: int, b: int) -> Batches:
     return Batches(n, math.ceil(n / t), "allocation", t)
 
 
-class Sampling(NamedTuple):
-    """What a way to choose the records of a step costs."""
-
-    clips: float  # a replaced record, or with batches of a random size one more or less
-    guarantee: Callable[[Batches, float, int], Guarantee]  # of answers with a noise multiplier
-    multiplier: Callable[[Batches, Budget, int], float]  # its inverse
-
-
-def _of_all(batches: Batches, z: float, queries: int) -> Guarantee:
-    return privacy.gaussian(z, queries)
-
-
-def _z_of_all(batches: Batches, budget: Budget, queries: int) -> float:
-    return privacy.gaussian_noise_multiplier(budget, queries)
-
-
-def _of_batches(batches: Batches, z: float, queries: int) -> Guarantee:
-    n, b, how = batches.population, batches.size, batches.sampling
-    return privacy.subsampled_gaussian(z, population=n, batch_size=b, steps=queries, sampling=how)
-
-
-def _z_of_batches(batches: Batches, budget: Budget, queries: int) -> float:
-    n, b, how = batches.population, batches.size, batches.sampling
-    return privacy.subsampled_gaussian_noise_multiplier(
-        budget, population=n, batch_size=b, steps=queries, sampling=how
-    )
-
-
-def _of_epochs(batches: Batches, z: float, queries: int) -> Guarantee:
-    t = batches.epoch
-    return privacy.allocated_gaussian(z, steps=t, epochs=-(-queries // t))
-
-
-def _z_of_epochs(batches: Batches, budget: Budget, queries: int) -> float:
-    t = batches.epoch
-    return privacy.allocated_gaussian_noise_multiplier(budget, steps=t, epochs=-(-queries // t))
-
-
-SAMPLINGS = {
-    "full": Sampling(2.0, _of_all, _z_of_all),
-    "without-replacement": Sampling(2.0, _of_batches, _z_of_batches),
-    "poisson": Sampling(1.0, _of_batches, _z_of_batches),
-    "allocation": Sampling(1.0, _of_epochs, _z_of_epochs),
-}
-
-
 @lru_cache(maxsize=4096)
 def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guarantee:
     if batches.replaced:
@@ -177,7 +130,14 @@ def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guara
         return privacy.none()
     if queries == 0:
         return privacy.gaussian(noise_multiplier).repeat(0)
-    return SAMPLINGS[batches.sampling].guarantee(batches, noise_multiplier, queries)
+    n, b, t, how = batches.population, batches.size, batches.epoch, batches.sampling
+    if how == "full":
+        return privacy.gaussian(noise_multiplier, queries)
+    if how == "allocation":
+        return privacy.allocated_gaussian(noise_multiplier, steps=t, epochs=-(-queries // t))
+    return privacy.subsampled_gaussian(
+        noise_multiplier, population=n, batch_size=b, steps=queries, sampling=how
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -185,7 +145,14 @@ def _multiplier(batches: Batches, budget: Budget, queries: int) -> float:
     if batches.replaced:
         less = dataclasses.replace(batches, replaced=False).multiplier(budget, queries)
         return privacy.calibrate(lambda z: batches.guarantee(z, queries), budget, guess=1.9 * less)
-    return SAMPLINGS[batches.sampling].multiplier(batches, budget, queries)
+    n, b, t, how = batches.population, batches.size, batches.epoch, batches.sampling
+    if how == "full":
+        return privacy.gaussian_noise_multiplier(budget, queries)
+    if how == "allocation":
+        return privacy.allocated_gaussian_noise_multiplier(budget, steps=t, epochs=-(-queries // t))
+    return privacy.subsampled_gaussian_noise_multiplier(
+        budget, population=n, batch_size=b, steps=queries, sampling=how
+    )
 
 
 # ------------------------------------------------------------------------------------- the query
@@ -260,15 +227,7 @@ class NoisyGradient:
         return self.batches.guarantee(self.noise_multiplier, queries)
 
     # ------------------------------------------------------------------ the query (compiled code)
-    def weights(self, norms: Array, clip: Array | float | None) -> Array:
-        """min(1, clip / norm) for each record; 0 where the gradient is NaN or infinite, and for all
-        where the clip norm is so small that the squares in a norm above it could underflow. With
-        None nothing is clipped.
-        """
-        if clip is None:
-            return jnp.where(jnp.isfinite(norms), 1.0, 0.0)
-        shrunk = jnp.where(norms > clip, clip / jnp.where(norms > 0.0, norms, 1.0), 1.0)
-        return jnp.where(jnp.isfinite(norms) & (clip >= SMALLEST_MAGNITUDE), shrunk, 0.0)
+    weights = staticmethod(weights_of)  # where audits plant faults
 
     def limit(self, unit: Array | float) -> Array | float | None:
         """The clip norm in a public unit of length."""
@@ -277,20 +236,11 @@ class NoisyGradient:
     def integer_sum(
         self, coordinates: Array, present: Array, *, unit: Array | float = 1.0
     ) -> Array:
-        """The sum of per-record coordinates (n, dim), clipped, in steps of the grid: int64 (dim,).
-
-        A record's whole numbers have length at most clip / grid times its entry of `present`, by
-        the rounding of a norm and of three products within `slack`, and by truncation.
-        """
+        """The sum of per-record coordinates (n, dim), clipped, in steps of the grid."""
         assert self.scale is not None
         assert self.clip is not None
         grid = self.sigma * unit * self.batches.divisor / self.scale
-        slack = 1e-12 + coordinates.shape[1] * 2.0**-52
-        clip = self.clip * unit * (1.0 - slack)
-        weights = (self.weights(lengths(coordinates), clip) * present)[:, None]
-        # A record of weight 0 may hold NaN.
-        whole = jnp.where(weights != 0.0, jnp.trunc(weights / grid * coordinates), 0.0)
-        return exact_sum(whole)
+        return whole_sum(coordinates, present, self.clip * unit, grid, self.weights)
 
     def total_of(self, coordinates: Array, present: Array, *, unit: Array | float = 1.0) -> Array:
         """The sum of per-record coordinates (n, dim), each clipped BEFORE it is added: on the
@@ -359,15 +309,6 @@ class NoisyGradient:
     ) -> tuple[Frame, Any]:
         """The private direction made from a total, and the clip norm's range after it."""
         return self.answer(kernel, carry.state, total, row.normals, center=about), carry.clip
-
-
-def exact_sum(whole: Array) -> Array:
-    """The sum of rows of whole numbers up to 2^32, in float64, as int64. So many rows add without
-    rounding in any order; more are added modulo 2^64, which loses nothing either.
-    """
-    if whole.shape[0] > _EXACT_ROWS:
-        whole = whole.astype(jnp.int64)
-    return jnp.sum(whole, axis=0).astype(jnp.int64)
 
 
 # -------------------------------------------------------------------------------------- the step

@@ -1,9 +1,11 @@
-"""The records of a run, kept closed: what may be asked of them without a look at any of them."""
+"""The records of a run, kept closed: what may be asked of them without a look at any of them; and
+how what they contribute is clipped and added, in integers.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,16 +15,20 @@ import numpy as np
 from jaxtyping import Array, PyTree
 from numpy.typing import NDArray
 
+from .._errors import SMALLEST_MAGNITUDE
+from .._namespace import namespace
 from .._programs import traced
 from ..domains import Domain
 from ..domains._clamp import clamp_flagged
 from ..domains._sources import AbstractReader
-from ..domains._stream import Stream, weighted_pairwise
+from ..domains._stream import Stream, rows_of, weighted_pairwise
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem, _chunk
 from ._kernels import AbstractKernel
 from ._people import Grouped, each_record, flat
 from ._steps import Row, prepared
+
+_EXACT_ROWS = 1 << 20  # whole numbers up to 2^32 that float64 adds without rounding
 
 
 @traced()
@@ -98,6 +104,17 @@ class PrivateRecords:
         present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
         return some(jax.tree.map(lambda x: x[row.indices], self.held), present)
 
+    def blocks(self, chunk: int) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
+        """Records in memory in blocks of one public size, of `chunk` entries at most, with their
+        weights; the last block is filled up, so that few sizes occur.
+        """
+        held = jax.tree.map(np.asarray, self.held)
+        n = len(jax.tree.leaves(held)[0])
+        rows = rows_of(n, chunk)
+        for start in range(0, n, rows):
+            part = jax.tree.map(lambda x, s=start: x[s : s + rows], held)
+            yield unfolded(*filled_up(rows, part, np.ones(min(rows, n - start))))
+
     # ------------------------------------------------------------------ read part by part
     def total_of_parts(self, part: Any) -> PyTree[np.ndarray]:
         """The sum of part(records, _, weights) over the parts of a stream."""
@@ -166,6 +183,48 @@ def unfolded(batch: Batch, present: Array) -> tuple[Batch, Array]:
         return batch, present
     weights = present[:, None] * batch.shares
     return flat(batch.records), weights.reshape(-1)
+
+
+def weights_of(norms: Array, clip: Array | float | None) -> Array:
+    """min(1, clip / norm) for each record; 0 where its vector is NaN or infinite, and for all where
+    the clip norm is so small that the squares in a norm above it could underflow. With None nothing
+    is clipped.
+    """
+    xp = namespace(norms, clip)
+    if clip is None:
+        return xp.where(xp.isfinite(norms), 1.0, 0.0)
+    shrunk = xp.where(norms > clip, clip / xp.where(norms > 0.0, norms, 1.0), 1.0)
+    return xp.where(xp.isfinite(norms) & (clip >= SMALLEST_MAGNITUDE), shrunk, 0.0)
+
+
+def whole_sum(
+    coordinates: Array,
+    present: Array,
+    clip: Array | float,
+    grid: Array | float,
+    weights: Callable[[Array, Array | float], Array] = weights_of,
+) -> Array:
+    """The sum of per-record vectors (n, dim), each clipped and cut to whole steps of the grid,
+    towards 0, before it is added: int64 (dim,). Of NumPy, or compiled.
+
+    A record's whole numbers have length at most clip / grid times its entry of `present`, by the
+    rounding of a norm and of three products within `slack`, and by truncation.
+    """
+    xp = namespace(coordinates)
+    slack = 1e-12 + coordinates.shape[1] * 2.0**-52
+    norms = xp.sqrt(xp.sum(coordinates**2, axis=1))
+    w = (weights(norms, clip * (1.0 - slack)) * present)[:, None]
+    # A record of weight 0 may hold NaN.
+    return exact_sum(xp.where(w != 0.0, xp.trunc(w / grid * coordinates), 0.0))
+
+
+def exact_sum(whole: Array) -> Array:
+    """The sum of rows of whole numbers up to 2^32, in float64, as int64. So many rows add without
+    rounding in any order; more are added modulo 2^64, which loses nothing either.
+    """
+    if whole.shape[0] > _EXACT_ROWS:
+        whole = whole.astype(np.int64)
+    return namespace(whole).sum(whole, axis=0).astype(np.int64)
 
 
 def filled_up(
