@@ -230,7 +230,7 @@ Means = _names(
         "optimizers._eigenvector": "choose_method",
         "releases._median": "step_sizes",
         "releases._plan": "_remembered:remembered_plan",
-        "releases._remembered": "_query _counted _chosen counted_mechanism",
+        "releases._remembered": "_query _counted counted_mechanism",
         "statistics._solver": "log_sums ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",

@@ -132,19 +132,5 @@ def chosen(
         count_outside: As for `made_plan`.
         **choice: Further fields of `MeanFacts`.
     """
-    find = _chosen if choice.get("weights") is None else _chosen.__wrapped__
-    return find(manifold, ball, n, budget, count_outside, *choice.items())
-
-
-@functools.lru_cache(maxsize=64, typed=True)
-def _chosen(
-    manifold: AbstractManifold,
-    ball: Ball,
-    n: int,
-    budget: Budget,
-    count_outside: bool | None,
-    *choice: tuple[str, Any],
-) -> tuple[str, str]:
-    facts = MeanFacts(manifold, ball, n, budget, **dict(choice))
-    plan = made_plan(facts, budget, count_outside)
+    plan = made_plan(MeanFacts(manifold, ball, n, budget, **choice), budget, count_outside)
     return plan.best().mechanism, str(plan)
