@@ -13,7 +13,6 @@ from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
 from ..domains._labels import is_missing, one_by_one, refuse_two_forms
-from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
 from ..mechanisms._base import Ready
 from ..mechanisms._counted import share_of_count
@@ -179,7 +178,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         made = Apart(whole, "centers-of-domains", parts, divided).release(source)
         releases = dict(zip(names, made, strict=True))
         self.manifold_ = manifold
-        self.releases_ = {d: r._named(names_of(X)) for d, r in releases.items()}
+        self.releases_ = releases
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
         counts = {name: r.details.get("outside") for name, r in releases.items()}
         self.outside_ = {name: count for name, count in counts.items() if count is not None}

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain, Frame
-from ..domains._names import names_of
 from ..domains._stream import Stream
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
@@ -211,7 +210,7 @@ class PrivateMDM(
             means = [release.value for release in releases]
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
-        self.releases_ = [release._named(names_of(X)) for release in releases]
+        self.releases_ = list(releases)
         self.covmeans_ = np.stack([np.asarray(m) for m in means])
         counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack, taken
-from ..domains._names import names_of
 from ..domains._sources import unmasked
 from ..inference._counts import warn_of_counts
 from ..manifolds import Euclidean
@@ -182,10 +181,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             scale = release.sigma
         self.row_norm_ = bound
         self.release_ = self._described(release, k, d, n, bound, name)
-        names = names_of(X)
-        if names is not None and isinstance(self.release_, Release):
-            rows_named = tuple(str(c) for c in self.get_feature_names_out())
-            self.release_ = self.release_._named((rows_named, *names))
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
         self.n_samples_ = n

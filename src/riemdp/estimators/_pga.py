@@ -15,7 +15,6 @@ from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
-from ..domains._names import Names, names_of, of_coordinates
 from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
@@ -185,7 +184,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         asked = self._asked(X, groups)
         both = self._parts(asked)
         mean, moment = both.release(asked.seed)
-        self._keep_components(asked, mean, moment, names_of(X))
+        self._keep_components(asked, mean, moment)
         self.release_ = self._together(asked, both.guarantee)
         self.n_samples_, whole = asked.n, self.release_.guarantee
         self._keep_cost(whole, asked.budget, reproducible=mean.reproducible)
@@ -239,9 +238,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         return InTurn(whole.quoted_at(budget.delta), NAME, mean, moment)
 
-    def _keep_components(
-        self, asked: _Asked, mean: Release, moment: Release, names: Names | None
-    ) -> None:
+    def _keep_components(self, asked: _Asked, mean: Release, moment: Release) -> None:
         """The components, and what is public of them: functions of what was released."""
         values, vectors = np.linalg.eigh(np.asarray(moment.value))
         count = asked.count
@@ -256,11 +253,8 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.noise_floor_: float | None = moment.details.get("noise_floor")
         self.mean_: Point = mean.value
         self.ball_ = moment.facts.ball
-        axis = of_coordinates(asked.manifold, names)
         spoken = facts(asked.grouped, found=asked.domain is None)
-        mean = mean._named(names)._knowing(spoken)
-        moment = moment._named(None if axis is None else (axis, axis))._knowing(spoken)
-        self.releases_ = {"mean": mean, "covariance": moment}
+        self.releases_ = {"mean": mean._knowing(spoken), "covariance": moment._knowing(spoken)}
 
     def _together(self, asked: _Asked, whole: Guarantee) -> Release:
         """The release of the components, with the guarantee of both parts."""
@@ -273,7 +267,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             "mean_share": asked.mean_share,
             "explained_variance": self.explained_variance_,
         }
-        made = dataclasses.replace(
+        return dataclasses.replace(
             moment,
             value=self.components_,
             guarantee=whole,
@@ -284,10 +278,6 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             budget=asked.budget,
             facts=moment.facts.told(told),
         )
-        if moment.facts.names is None:
-            return made
-        rows_named = tuple(str(c) for c in self.get_feature_names_out())
-        return made._named((rows_named, moment.facts.names[0]))
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of log(x) at `mean_` along the components, shape (n, n_components): not

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from ..domains import AdaptiveBall, Ball
-from ..domains._names import Names
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ._counts import OutsideCount, ValidCount
@@ -51,7 +50,6 @@ class Facts:
         error: What the stated error is: "exact", "upper bound", "estimate" or "no formula".
         outside: The `OutsideCount` of the records outside the ball.
         valid: The `ValidCount` of the records that are points.
-        names: For each axis of a record, the names that a DataFrame or an xarray gave.
         clipping: What was done with each record, in words.
         person_is: What stands for a person, in words.
         others: Further facts of one method.
@@ -75,7 +73,6 @@ class Facts:
     error: str | None = None
     outside: OutsideCount | None = None
     valid: ValidCount | None = None
-    names: Names | None = None
     clipping: str | None = None
     person_is: str | None = None
     others: tuple[tuple[str, Any], ...] = ()

@@ -14,8 +14,7 @@ import numpy as np
 from .. import _html
 from .._errors import InvalidArgument, RiemdpWarning
 from .._trees import map_leaves
-from ..domains import Ball, _names
-from ..domains._names import Names
+from ..domains import Ball
 from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
 from ..inference._much_noise import MuchNoise, of_release
@@ -178,28 +177,10 @@ class Release:
         if much is not None:
             warnings.warn(much.caution, RiemdpWarning, stacklevel=3)
 
-    def _named(self, names: Names | None) -> Release:
-        """The same release with the public names of the records' axes, where the value has these
-        axes (of a ball: its centre).
-        """
-        if names is None or np.shape(self._shown) != tuple(len(axis) for axis in names):
-            return self
-        return self._knowing({"names": names})
-
     @property
     def _shown(self) -> Any:
         """The released array, or the centre of the ball that was released."""
         return self.value.center if isinstance(self.value, Ball) else self.value
-
-    def to_frame(self) -> Any:
-        """The released value, or the centre of a released ball, as a pandas DataFrame with the
-        names of rows and columns (of a vector: as one row). Needs pandas.
-
-        Raises:
-            InvalidArgument: The value is neither a vector nor a matrix.
-            MissingExtra: pandas is not installed.
-        """
-        return _names.as_frame(self._shown, self.facts.names)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -226,8 +207,6 @@ class Release:
                 f" {self.error_law.kind})"
             )
         facts = self.facts
-        if facts.names is not None:
-            lines.append(f"  names: {_names.in_words(facts.names)}")
         if facts.numerics is not None:
             lines.append(f"  numerics: {in_words(facts.numerics)}")
         if facts.ball is not None and facts.share_of_search is not None:

@@ -4,7 +4,6 @@ them by formula.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from .._programs import in_double_precision
 from ..domains._door import admit_point, admit_stack
-from ..domains._names import names_of
 from ..manifolds import Sphere
 from ..manifolds._base import RecordsLike
 from ..mechanisms._second_moment import SecondMomentNoise, spectrum
@@ -56,8 +54,7 @@ def private_principal_eigenvector(
     Args:
         data: Rows (n, d). Rows longer than `row_norm` are shortened. A row that is no d finite real
             numbers, or has a masked entry, counts as zero, silently. The number of columns is
-            public; of a list it is the length of `initial`, or the length that most rows have. The
-            names of a table's columns are in `result.details["names"]`.
+            public; of a list it is the length of `initial`, or the length that most rows have.
         budget: A `Budget` with delta > 0.
         row_norm: R, public.
         method: "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix
@@ -105,23 +102,17 @@ def private_principal_eigenvector(
     source = noise_source(rng)
     query = of_rows(d, n, r, people=members is not None)
     if chosen == "gmip":
-        found = _gmip(query, (rows, members), budget, source, ledger)
-    else:
-        problem = principal_eigenvector(d, row_norm=r)
-        found = private_minimize(
-            problem,
-            query.prepare(rows, members).points,
-            _public_start(d) if start is None else start,
-            DPRGD(count, rate),
-            budget,
-            rng=source,
-            ledger=ledger,
-            groups=None if members is None else members.places,
-        )
-    names = names_of(data)
-    if names is None or len(names) != 1 or len(names[0]) != d:
-        return found
-    return dataclasses.replace(found, details={**found.details, "names": names})
+        return _gmip(query, (rows, members), budget, source, ledger)
+    return private_minimize(
+        principal_eigenvector(d, row_norm=r),
+        query.prepare(rows, members).points,
+        _public_start(d) if start is None else start,
+        DPRGD(count, rate),
+        budget,
+        rng=source,
+        ledger=ledger,
+        groups=None if members is None else members.places,
+    )
 
 
 def _rows(data: RecordsLike, initial: ArrayLike | None) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from .. import _html
-from ..domains import _names
 from ..manifolds._base import Point, held
 from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, in_words
@@ -100,16 +99,6 @@ class OptimizationResult:
             object.__setattr__(self, name, item)
         self.__post_init__()  # details and values are read-only, which a pickle forgets
 
-    def to_frame(self) -> Any:
-        """The released value as a pandas DataFrame (a vector as one row), with the names of its
-        entries where `details["names"]` has them. Needs pandas.
-
-        Raises:
-            InvalidArgument: The value is neither a vector nor a matrix.
-            MissingExtra: pandas is not installed.
-        """
-        return _names.as_frame(self.value, self.details.get("names"))
-
     def __str__(self) -> str:
         shape = jax.tree.map(np.shape, self.value)
         lines = [
@@ -120,8 +109,6 @@ class OptimizationResult:
         ]
         if "numerics" in self.details:
             lines.append(f"  numerics: {in_words(self.details['numerics'])}")
-        if "names" in self.details:
-            lines.append(f"  names: {_names.in_words(self.details['names'])}")
         if self.details.get("skipped_steps"):
             lines.append(
                 f"  {self.details['skipped_steps']} steps overflowed and were not taken: give a"

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from .._errors import integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._names import Names, names_of
 from ..domains._stream import Stream
 from ..inference import Query
 from ..inference._counts import warn_of_counts
@@ -68,8 +67,7 @@ def private_frechet_mean(
         manifold: The space.
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
             is public, unless `n_min` is given. A memory-mapped file, an HDF5, Zarr or Dask array is
-            read in parts and never held as a whole. Column and coordinate names are treated as
-            public and copied into the release.
+            read in parts and never held as a whole.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
@@ -228,14 +226,12 @@ class _Asked:
         records: The records, or one point a person.
         own: The records' own private weights.
         grouped: The people, where they are protected.
-        names: Of the axes of a record.
     """
 
     mean: MeanFacts
     records: Any
     own: ArrayLike | None
     grouped: People | None
-    names: Names | None
 
     @property
     def domain(self) -> Domain:
@@ -310,7 +306,7 @@ def _asked(
         count_outside=count_outside,
     )
     own = weights if is_protected else None
-    return _Asked(mean, records, own, grouped, names_of(X))
+    return _Asked(mean, records, own, grouped)
 
 
 def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
@@ -386,7 +382,7 @@ def _finished(
     if seen is not None and slack is not None:
         seen = seen.within(domain, slack)
     facts = release.facts.told(asked.told(plan))
-    release = release._with(value=value, observation=seen, facts=facts)._named(asked.names)
+    release = release._with(value=value, observation=seen, facts=facts)
     release._warn_of_noise()
     return release
 
@@ -402,7 +398,7 @@ def _searched(
     """Find a ball, and release the mean in it: one mechanism, one charge."""
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism, names = AdaptiveMean(manifold, search, n=n, budget=spend), names_of(X)
+    mechanism = AdaptiveMean(manifold, search, n=n, budget=spend)
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
@@ -415,7 +411,7 @@ def _searched(
         }
         release = release._knowing(details)
         release._warn_of_noise()
-        return release._named(names)
+        return release
 
     return mechanism._ready(records, unit_of(grouped)).then(finish)
 
@@ -436,7 +432,7 @@ def _of_tangents(
     left = whole.share(1 - share)
     mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left)
     # the mechanism prepares the records, and so knows which of them lay outside
-    both, names = Counted(mechanism, whole, share, n), names_of(X)
+    both = Counted(mechanism, whole, share, n)
     count = None if grouped is None else grouped.count_outside
     details = {
         "n": n,
@@ -457,7 +453,7 @@ def _of_tangents(
         warn_of_counts(release.facts.outside)
         release = release._knowing(details)
         release._warn_of_noise()
-        return release._named(names)
+        return release
 
     return both._ready((records, count), unit_of(grouped)).then(finish)
 

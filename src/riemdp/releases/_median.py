@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._names import names_of
 from ..inference import Facts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -160,7 +159,7 @@ def private_geometric_median(
         budget=budget,
         words="noisy gradient descent on all records, each of which pulls with a unit vector",
         receipt=result.receipt,
-    )._named(names_of(X))
+    )
 
 
 def step_sizes(manifold: AbstractManifold, search: AdaptiveBall) -> NDArray[np.float64]:

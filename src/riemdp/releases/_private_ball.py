@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..domains import AdaptiveBall
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._names import names_of
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -79,6 +78,6 @@ def private_ball(
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = PrivateBall(manifold, search, n=n, budget=budget)
-    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)._named(names_of(X))
+    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
     return release._knowing(people_facts(grouped, found=True))
