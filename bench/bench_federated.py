@@ -220,7 +220,7 @@ def message_sizes(point: np.ndarray, dim: int, sites: int = AGENTS) -> dict[str,
 
 def main() -> None:
     if importlib.util.find_spec("flwr") is None:
-        print("bench_federated: skipped, flwr is not installed (pip install 'riemdp[federated]')")
+        print("bench_federated: skipped, flwr is not installed (pip install -e '.[federated]')")
         return
     parts = {"simulation": simulation, "secure": secure, "deployment": deployment}
     wanted = sys.argv[1:] or list(parts)

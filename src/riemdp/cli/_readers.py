@@ -58,7 +58,8 @@ def read_records(source: Path, *, header: bool = False) -> Loaded:
     except ImportError as error:
         raise InputProblem(
             f"reading {source} needs the package {package}, which is not installed",
-            "pip install 'riemdp[large]' (h5py, zarr), or save the records with numpy.save",
+            "run pip install -e '.[large]' in the checkout (h5py, zarr), or save the records with"
+            " numpy.save",
         ) from error
     except (InputProblem, MemoryError, PermissionError):
         raise

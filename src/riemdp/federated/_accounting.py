@@ -343,7 +343,7 @@ class _Setting:
         return isinstance(other, _Setting) and self.key == other.key
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=4096)
 def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     budget = Budget(epsilon, delta)
     if setting.prirfed.noise == "shared":

@@ -23,7 +23,8 @@ for _name, _value in {
 
 if importlib.util.find_spec("flwr") is None:  # pragma: no cover - depends on the installation
     raise MissingExtra(
-        "riemdp.federated.flower needs the extra `federated`: pip install 'riemdp[federated]'"
+        "riemdp.federated.flower needs the extra `federated`: run pip install -e '.[federated]' in"
+        " the checkout"
     )
 
 
