@@ -3,12 +3,12 @@ docs/evidence/excess-risk.md.
 
     RIEMDP_DATA=... python -m papers.tools.excess_risk_table [--only "MNIST 0,satimage"]
         [--methods GMIP,DP-RGD] [--seeds 20]
-    python -m papers.tools.excess_risk_table --write    (only renew the tables and the figure of
+    python -m papers.tools.excess_risk_table --write    (only renew the table and the figure of
         the document from the CSV)
 
 Results are kept, one row a (data set, method, epsilon), in docs/results/tables/excess-risk.csv as
 soon as they are ready; rows that are there (same grid, same seeds) are not computed again. The
-tables in docs/evidence/excess-risk.md, between the marks, are made from it.
+table in docs/evidence/excess-risk.md, between the marks, is made from it.
 
 The settings of a method are chosen per (data set, method, epsilon): least median over `SELECTION`
 seeds, and then run again on fresh seeds. They are chosen by looking at the risk itself, which is

@@ -1,6 +1,6 @@
-"""The tables and the figure of docs/evidence/excess-risk.md.
+"""The table and the figure of docs/evidence/excess-risk.md.
 
-They are made from docs/results/tables/excess-risk.csv; nothing is computed.
+Both are made from docs/results/tables/excess-risk.csv; nothing is computed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 EPSILONS = ("0.1", "0.3", "0.5", "1")
-OTHER_ADJACENCY = "add-or-remove-one"
 # Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a
 # mean without a pick, a dash).
 COLUMNS = (
@@ -64,15 +63,6 @@ class Results:
         if len(self.data) < len(found):
             raise ValueError(f"a data set has no place in the tables: {sorted(found - set(DATA))}")
 
-    def methods(self, data: str) -> list[str]:
-        """One-shot mechanisms first, then by name."""
-        return [
-            m
-            for _, m in sorted(
-                {(r["family"] != "one-shot", r["method"]) for r in self.rows if r["data"] == data}
-            )
-        ]
-
     def median(self, data: str, method: str, epsilon: str) -> float:
         """The median risk; NaN where there is no such row, infinity where most runs diverged."""
         row = self.at.get((data, method, epsilon))
@@ -124,96 +114,6 @@ def summary(results: Results) -> str:
     return table(["data", "eps", "one-shot, picked by auto", *(head for head, _ in COLUMNS)], body)
 
 
-def full(results: Results) -> str:
-    """Every row with quartiles, grouped by data set."""
-    parts = []
-    for data in results.data:
-        first = next(r for r in results.rows if r["data"] == data)
-        parts.append(f"### {data} (n = {int(first['n']):,}, dimension {first['dim']})\n")
-        body = []
-        for method in results.methods(data):
-            rows = [results.at.get((data, method, e)) for e in EPSILONS]
-            cells = [spread(r) for r in rows]
-            mark = (
-                " †"
-                if any(r is not None and r["adjacency"] == OTHER_ADJACENCY for r in rows)
-                else ""
-            )
-            seeds = {r["seeds"] for r in rows if r is not None and r["median"]} - {"20"}
-            body.append([method + mark + "".join(f" ({s} seeds)" for s in sorted(seeds)), *cells])
-        parts.append(table(["method", *(f"eps {e}" for e in EPSILONS)], body) + "\n")
-    return "\n".join(parts).rstrip()
-
-
-def spread(row: Row | None) -> str:
-    if row is None:
-        return "-"
-    if row["median"] == "":
-        return "not available"
-    low, middle, high = (float(row[f]) for f in ("q25", "median", "q75"))
-    return (
-        number(middle) if math.isinf(high) else f"{number(middle)} ({number(low)}, {number(high)})"
-    )
-
-
-def settings(results: Results) -> str:
-    """What was tried and what was chosen, for rows that had a choice. T: steps; b: batch; S, m:
-    epochs and inner steps.
-    """
-    body = []
-    for data in results.data:
-        for method in results.methods(data):
-            rows = [results.at.get((data, method, e)) for e in EPSILONS]
-            if rows[-1] is not None and rows[-1]["grid"]:
-                body.append(
-                    [
-                        data,
-                        method,
-                        rows[-1]["grid"],
-                        *("-" if r is None else short(r["settings"]) for r in rows),
-                    ]
-                )
-    return table(["data", "method", "grid", *(f"eps {e}" for e in EPSILONS)], body)
-
-
-def short(words: str) -> str:
-    return "not available" if words.startswith("not available") else words
-
-
-def picks(results: Results) -> str:
-    """What "auto" picks beside the best that was measured."""
-    body = []
-    for data in results.data:
-        for epsilon in EPSILONS:
-            auto = results.auto(data, epsilon)
-            value = results.median(data, auto, epsilon)
-            line, ratio = (
-                [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)],
-                math.nan,
-            )
-            for keep in (
-                lambda r: r["family"] == "one-shot" and r["grid"] == "",
-                lambda r: r["method"].endswith("default") and r["adjacency"] != OTHER_ADJACENCY,
-                lambda r: r["adjacency"] != OTHER_ADJACENCY,
-            ):
-                name, best = results.best(data, epsilon, keep)
-                line.append("the same" if name == auto else f"{name}: {number(best)}")
-                ratio = value / best
-            line.append(number(ratio) if math.isfinite(ratio) else "-")
-            body.append(line)
-    head = [
-        "data",
-        "eps",
-        "auto",
-        "risk",
-        "best one-shot",
-        "best iterative with public defaults",
-        "best of all rows",
-        "auto / best",
-    ]
-    return table(head, body)
-
-
 def figure(results: Results) -> Any:
     """Risk against epsilon on four of the data sets: the best one-shot mechanism and the iterative
     methods.
@@ -250,18 +150,13 @@ def figure(results: Results) -> Any:
     )
 
 
-TABLES = {"summary": summary, "picks": picks, "full": full, "settings": settings}
-
-
 def renewed(text: str, results: Results) -> str:
-    """The document with every `<!-- name -->` ... `<!-- end name -->` filled from the results."""
-    for name, make in TABLES.items():
-        before, opened, rest = text.partition(f"<!-- {name} -->")
-        _, closed, after = rest.partition(f"<!-- end {name} -->")
-        if not opened or not closed:
-            raise ValueError(f"the document has no marks <!-- {name} --> and <!-- end {name} -->")
-        text = f"{before}{opened}\n\n{make(results)}\n\n{closed}{after}"
-    return text
+    """The document with the table between its marks made from the results."""
+    before, opened, rest = text.partition("<!-- summary -->")
+    _, closed, after = rest.partition("<!-- end summary -->")
+    if not opened or not closed:
+        raise ValueError("the document has no marks <!-- summary --> and <!-- end summary -->")
+    return f"{before}{opened}\n\n{summary(results)}\n\n{closed}{after}"
 
 
 def write(rows: Iterable[Row], document: Path, picture: Path | None = None) -> None:

@@ -122,7 +122,7 @@ def test_document_holds_what_the_results_say(tools, rows):
     text = (ROOT / tools.table.DOCUMENT).read_text()
     assert tools.words.renewed(text, tools.words.Results(rows)) == text
     with pytest.raises(ValueError, match="no marks"):
-        tools.words.renewed(text.replace("<!-- picks -->", ""), tools.words.Results(rows))
+        tools.words.renewed(text.replace("<!-- summary -->", ""), tools.words.Results(rows))
 
 
 def test_every_method_is_there_and_within_its_budget(tools, rows):
