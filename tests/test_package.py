@@ -64,6 +64,31 @@ print(asked)
     assert done.stdout.split() == [f"[{bool(wish)}]"], done.stderr
 
 
+_WITHOUT_POSIX = """
+import multiprocessing, os, signal, sys, types
+import numpy as np, scipy.special, cryptography.hazmat.primitives.ciphers, randomgen
+sys.modules["fcntl"] = None
+sys.modules["msvcrt"] = locks = types.ModuleType("msvcrt")
+locks.LK_LOCK, locks.LK_NBLCK, locked = 1, 2, []
+locks.locking = lambda descriptor, mode, count: locked.append(mode)
+del signal.SIGALRM, os.fork, os.register_at_fork
+sys.platform = "win32"
+import riemdp
+
+plane, ball, budget = riemdp.Euclidean(2), riemdp.Ball(np.zeros(2), 1.0), riemdp.Budget(1.0)
+with riemdp.Ledger(budget, path="ledger.json") as ledger:
+    riemdp.private_frechet_mean(plane, np.zeros((50, 2)), ball, budget)
+print(ledger.charges, len(locked) > 0, riemdp.Ledger.open("ledger.json").charges)
+"""
+
+
+def test_a_release_needs_no_fcntl_no_fork_and_no_alarm(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_POSIX], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout.split() == ["1", "True", "1"], done.stderr[-2000:]
+
+
 def test_the_version_is_the_same_everywhere():
     assert f"version: {riemdp.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {riemdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()

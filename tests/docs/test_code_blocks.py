@@ -1,5 +1,5 @@
-"""Every Python block of the documentation and the README runs, page by page, in an empty folder;
-and every `$ riemdp` line.
+"""Every Python block of the documentation and the README runs, page by page, in an empty folder,
+and writes what the page shows under it; and every `$ riemdp` line runs.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tools import page_outputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
@@ -33,13 +34,58 @@ def having(language: str) -> list:
 
 
 @pytest.mark.parametrize("page", having("python"))
-def test_python_blocks_run(page, tmp_path, monkeypatch):
+def test_python_blocks_write_what_the_page_shows(page, tmp_path, monkeypatch):
+    """Every block has its output under it, and the output is the one that it has."""
     monkeypatch.chdir(tmp_path)
-    names: dict = {"__name__": "__docs__"}
-    for line, code in blocks(page, "python"):
-        exec(
-            compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names
-        )  # line numbers of a failure are those of the page
+    wrong = []
+    for example, got in page_outputs.run(page.read_text(encoding="utf-8"), str(page)):
+        if example.output is None:
+            wrong.append(f"line {example.line}: no output under the block; it writes: {got}")
+        elif why := page_outputs.difference(
+            example.output, got, varies=example.title == page_outputs.VARIES
+        ):
+            wrong.append(f"line {example.line}: {why}")
+    assert not wrong, "\n".join([*wrong, f"python tools/page_outputs.py {page.relative_to(ROOT)}"])
+
+
+PAGE = """# A page
+
+```python
+print("epsilon", 0.5)
+```
+
+```text title="Output"
+epsilon 0.5
+```
+
+```python
+silent = 1
+```
+"""
+
+
+def test_what_a_page_shows_is_compared():
+    (shown, got), (silent, nothing) = page_outputs.run(PAGE, "page.md")
+    assert (shown.line, shown.output, got) == (4, "epsilon 0.5\n", "epsilon 0.5\n")
+    assert (silent.line, silent.output, nothing) == (12, None, "")
+
+
+@pytest.mark.parametrize(
+    ("shown", "got", "varies", "same"),
+    [
+        ("epsilon 0.500", "epsilon  0.501", False, True),
+        ("epsilon 0.5", "epsilon 0.6", False, False),
+        ("epsilon 0.5", "epsilon 0.6", True, True),
+        ("epsilon 0.5", "delta 0.5", True, False),
+        ("[0.5 1.]", "[ 0.5 -1. ]", True, True),
+        ("(0.5, 1)", "(0.5, 1, 2)", True, False),
+        ("one line", "one line\nand another", True, False),
+        ("within inf", "within 3", True, True),
+        ("True", "False", True, False),
+    ],
+)
+def test_words_are_compared_always_and_numbers_where_they_do_not_vary(shown, got, varies, same):
+    assert (page_outputs.difference(shown, got, varies=varies) is None) == same
 
 
 @pytest.mark.parametrize("page", having("console"))
