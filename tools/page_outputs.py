@@ -27,7 +27,7 @@ _BLOCK = re.compile(
     r"(?:\n```text (?P<title>title=[^\n]*)\n(?P<output>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-_NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![A-Za-z_])|\binf\b")
+_NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\binf\b")
 
 
 @dataclass(frozen=True)

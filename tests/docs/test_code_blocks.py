@@ -79,6 +79,7 @@ def test_what_a_page_shows_is_compared():
         ("epsilon 0.5", "delta 0.5", True, False),
         ("[0.5 1.]", "[ 0.5 -1. ]", True, True),
         ("(0.5, 1)", "(0.5, 1, 2)", True, False),
+        ("[1.  +0.j   0.  +0.01j]", "[ 1.02-0.1j  -0.  +0.j ]", True, True),
         ("one line", "one line\nand another", True, False),
         ("within inf", "within 3", True, True),
         ("True", "False", True, False),
