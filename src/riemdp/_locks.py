@@ -53,7 +53,7 @@ else:
 
     def _closed_in_child() -> None:
         """A child holds no lock of its parent: it would outlast one that is killed."""
-        for handle in list(_held):
+        for handle in _open_files():
             handle.close()
         _opening.release()
 
@@ -63,6 +63,11 @@ else:
             after_in_parent=_opening.release,
             after_in_child=_closed_in_child,
         )
+
+
+def _open_files() -> list[IO[bytes]]:
+    """Those of `_held`; other threads open and close files meanwhile."""
+    return [handle for of in _held.keyrefs() if (handle := of()) is not None]
 
 
 NO_ROOM = "make room there and try again"
@@ -258,7 +263,7 @@ def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
         _held[handle] = None
     told = os.fstat(handle.fileno())
     mine = (threading.get_ident(), told.st_dev, told.st_ino)
-    if any(of == mine and not other.closed for other, of in list(_held.items())):
+    if any(_held.get(other) == mine and not other.closed for other in _open_files()):
         handle.close()
         raise RiemdpError(
             f"{path} is being read or written in this very thread, which would wait for itself: a"

@@ -350,6 +350,30 @@ def test_makers_at_once_make_one_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["book.json"]
 
 
+def test_files_of_other_threads_are_opened_and_closed_meanwhile(tmp_path: Path) -> None:
+    said = list[str]()
+
+    def locks(path: Path) -> None:
+        for _ in range(250):
+            try:
+                with Doors.locked(path):
+                    pass
+            except Exception as error:
+                said.append(type(error).__name__)
+
+    threads = [threading.Thread(target=locks, args=(tmp_path / f"{k}.json",)) for k in range(16)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert said == []
+
+
 def test_processes_make_one_file(tmp_path: Path) -> None:
     """Each stops before it puts its new file in place, and goes on when all have come."""
     code = """
