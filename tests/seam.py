@@ -224,7 +224,7 @@ Means = _names(
         "domains._ends": "_bures_wasserstein_exp",
         "inference._error_law": "keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
-        "mechanisms._shrinking": "never_worse_shrunk shortened",
+        "mechanisms._shrinking": "james_stein shortened worth_shrinking",
         "releases._choices": "try_build kept_in",
         "estimators._shared": "required",
         "optimizers._eigenvector": "choose_method",

@@ -209,7 +209,7 @@ def test_auto_is_the_row_of_the_plan_and_never_looks_at_the_data():
         assert release.details["plan"] == str(plan)
         assert "<- auto" in str(plan)
         finite = [r for r in plan if r.eligible]
-        assert plan.best().typical_error == min(r.typical_error for r in finite)
+        assert plan.best().compared == min(r.compared for r in finite)
         if budget.delta == 0:
             assert "gaussian" not in plan.best().mechanism
 

@@ -426,7 +426,7 @@ def _best(
         for r in made_plan(facts, budget, count_outside)
         if r.mechanism in MECHANISMS and r.eligible
     ]
-    known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]
+    known = [(r.compared, r.mechanism) for r in rows if r.compared is not None]
     if not known:
         raise InvalidArgument(
             f"argument `budget` = {budget}: no mechanism with a formula is available on"

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import real
 from ..manifolds import AbstractManifold, Lorentz, Sphere
 from ..privacy._noise import Noise
 from ..sampling._laplace import is_flat, laplace_scale_limit
 from ..sampling._radial_density import radial_log_density
+
+Floats = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +130,13 @@ class CappedLaw(ErrorLaw):
 
 
 @dataclasses.dataclass(frozen=True)
+class TabulatedShrunkLaw(TabulatedLaw):
+    """The error of another law, tabulated after shrinking."""
+
+    inner: ErrorLaw | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ShrunkLaw(ErrorLaw):
     """The error of another law after a move by at most `shift`."""
 
@@ -187,7 +198,7 @@ def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) ->
 
 def unbounded(law: ErrorLaw) -> ErrorLaw:
     """The law of the noise itself, before it was bounded by a ball or shrunk."""
-    while isinstance(law, CappedLaw | ShrunkLaw) and law.inner is not None:
+    while isinstance(law, CappedLaw | ShrunkLaw | TabulatedShrunkLaw) and law.inner is not None:
         law = law.inner
     return law
 
@@ -267,7 +278,7 @@ def _support(
 
 
 def wrapped_law(
-    manifold: AbstractManifold, radius: float | None, lengths: ErrorLaw
+    manifold: AbstractManifold, radius: float | None, lengths: ErrorLaw, *, shrunk: bool = False
 ) -> ErrorLaw | None:
     """Law of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length law `lengths`.
 
@@ -275,8 +286,18 @@ def wrapped_law(
     third side of the hyperbolic triangle of curvature -k with sides |a|, |a + xi| and the same
     angle (Toponogov); this is an equality on hyperbolic space. The bound is taken at |a| = radius,
     the worst case, and needs one.
+
+    With `shrunk`, Gaussian lengths, of d(Exp_b(a), Exp_b(s)), s the James-Stein estimate of a + xi.
+    Curvature >= 0: at most |s - a|. Curvature >= -k: the same triangle with the side |s|, at the
+    worst of all |a| <= radius.
     """
     lowest, highest = (float(c) for c in manifold.curvature_bounds)
+    if shrunk and isinstance(lengths, ChiLaw):
+        if lowest >= 0.0:
+            return lengths.shrunk(radius)
+        if radius is None or not math.isfinite(lowest):
+            return None
+        return _shrunk_hinge_law(math.sqrt(-lowest), float(radius), lengths)
     if lowest == highest == 0.0 and manifold.is_hadamard:
         return dataclasses.replace(lengths, kind="exact")
     if lowest >= 0.0:
@@ -295,12 +316,11 @@ def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> 
     Curvature >= 0: at most |s - a| (Toponogov), so at most what James and Stein prove of it.
     Curvature >= -k: no proof that shrinking helps is known; the bound without it is an estimate.
     """
-    if float(manifold.curvature_bounds[0]) >= 0.0 and isinstance(lengths, ChiLaw):
-        return lengths.shrunk(radius)
-    law = wrapped_law(manifold, radius, lengths)
-    if law is None:
-        return None
-    if float(manifold.curvature_bounds[0]) >= 0.0:
+    is_flat_or_up = float(manifold.curvature_bounds[0]) >= 0.0
+    law = wrapped_law(manifold, radius, lengths, shrunk=is_flat_or_up)
+    if law is None or isinstance(law, ShrunkLaw):
+        return law
+    if is_flat_or_up:
         return dataclasses.replace(law, kind="upper bound", note="before it is shortened")
     return dataclasses.replace(law, kind="estimate", note=law.note + ", before it is shrunk")
 
@@ -354,6 +374,78 @@ def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> Tabul
         "hyperbolic comparison triangle, value at the edge of the ball",
         table,
     )
+
+
+# Edges of the bins of an upper bound, in chance: lengths of noise, and cosines of directions.
+_LENGTH_BINS = np.concatenate([np.linspace(0.0, 0.95, 39), 1 - np.geomspace(0.03, 1e-13, 24)])
+_TAILS = np.geomspace(1e-6, 0.01, 5)
+_COSINE_BINS = np.concatenate(
+    [[0.0], _TAILS, np.linspace(0.02, 0.98, 33), 1.0 - _TAILS[::-1], [1.0]]
+)
+_DISTANCES = 48  # bins of the distance between value and base
+
+
+@functools.lru_cache(maxsize=256)
+@np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
+def _shrunk_hinge_law(root: float, radius: float, lengths: ChiLaw) -> TabulatedShrunkLaw:
+    """Law of the third side of the hyperbolic triangle with sides |a| <= radius and |s|, s the
+    James-Stein estimate of a + xi: the worst of all |a|, each of them, the length of xi and its
+    direction at the worst of its bin. An upper bound of the mean square and of every quantile.
+    """
+    from scipy import special
+
+    half = (lengths.dim - 1) / 2
+    cosine = 2 * special.betaincinv(half, half, _COSINE_BINS) - 1
+    length = np.array([chi_exceeded(lengths.dim, 1 - q) for q in _LENGTH_BINS]) * lengths.sigma
+    weights = np.outer(np.diff(_LENGTH_BINS), np.diff(_COSINE_BINS))
+    weights /= np.sum(weights)  # what lies beyond 1 - 1e-13 is left out, as elsewhere
+    probabilities = np.linspace(0.0, 1.0, 401)
+    table, mean_square = np.zeros(401), 0.0
+    edges = np.linspace(0.0, radius, _DISTANCES + 1)
+    for near, far in itertools.pairwise(edges):
+        third = _farthest_ends(root, (near, far), length, cosine, lengths)
+        mean_square = max(mean_square, float(np.sum(weights * third**2)))
+        order = np.argsort(third, axis=None)
+        at = np.searchsorted(np.cumsum(weights.ravel()[order]), probabilities)
+        table = np.maximum(table, third.ravel()[order][np.minimum(at, order.size - 1)])
+    return TabulatedShrunkLaw(
+        mean_square,
+        "upper bound",
+        "hyperbolic comparison triangle, shrunk, value anywhere in the ball",
+        tuple(float(v) for v in table),
+        _hinge_law(lengths.dim, root, radius, lengths),
+    )
+
+
+def _farthest_ends(
+    root: float, distances: tuple[float, float], length: Floats, cosine: Floats, lengths: ChiLaw
+) -> Floats:
+    """The largest third side over each bin of lengths (axis 0) and cosines (axis 1), for any |a|
+    between two distances.
+    """
+    near, far = distances
+    short, long, low, high = length[:-1, None], length[1:, None], cosine[:-1], cosine[1:]
+
+    # |a + xi| is convex in |a| and |xi|: largest at a corner, smallest on an edge of the bin
+    largest = np.maximum(_third(far, long, high), _third(near, long, high))
+    largest = np.maximum(largest, _third(far, short, high))
+    by_length = [_third(a, np.clip(-a * low, short, long), low) for a in distances]
+    by_distance = [_third(np.clip(-x * low, near, far), x, low) for x in (short, long)]
+    smallest = np.minimum(np.minimum(*by_length), np.minimum(*by_distance))
+    lost = (lengths.dim - 2) * lengths.sigma**2  # the estimate keeps |y| - lost / |y| of y
+    most, least = (np.maximum(y - lost / np.maximum(y, 1e-300), 0.0) for y in (largest, smallest))
+    # the angle at the base grows with |xi| / |a|, and where the cosine falls
+    widest = (near + long * low) / np.maximum(_third(near, long, low), 1e-300)
+    half_angle_squared = np.clip((1.0 - widest) / 2.0, 0.0, 1.0)
+    apart = np.maximum(np.abs(far - least), np.abs(most - near))
+    across = np.sinh(root * far) * np.sinh(root * most) * half_angle_squared
+    third = 2.0 * np.arcsinh(np.sqrt(np.sinh(root * apart / 2.0) ** 2 + across)) / root
+    return np.where(np.isfinite(third), np.minimum(third, far + most), far + most)
+
+
+def _third(a: Floats | float, length: Floats | float, cosine: Floats) -> Floats:
+    """Length of the sum of two vectors of these lengths with this cosine between them."""
+    return np.sqrt(np.maximum((a + length * cosine) ** 2 + length**2 * (1 - cosine**2), 0.0))
 
 
 def lengths_of(noise: Noise, scale: float, dim: int) -> ErrorLaw:

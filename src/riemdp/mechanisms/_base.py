@@ -47,6 +47,7 @@ class Drawn:
 
 EITHER = "Gaussian or Laplace noise"  # Laplace for delta = 0, Gaussian for others
 _LAWS = {False: "Laplace noise", True: "Gaussian noise"}
+_SHRUNK = "; the noisy vector is then shrunk towards the public centre (James-Stein)"
 
 
 class AbstractMechanism(abc.ABC, Generic[Value]):
@@ -83,9 +84,17 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     @property
     def _called(self) -> tuple[str, str]:
         """Name and words that a release carries."""
-        if EITHER not in self.words or self.quoted_budget is None:
-            return self.name, self.words
-        return self.name, self.words.replace(EITHER, _LAWS[self.quoted_budget.delta > 0.0])
+        words = self.words + _SHRUNK if self.shrinks else self.words
+        if EITHER not in words or self.quoted_budget is None:
+            return self.name, words
+        return self.name, words.replace(EITHER, _LAWS[self.quoted_budget.delta > 0.0])
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the noisy vector is shrunk towards a public centre, which is post-processing: a
+        function of public numbers.
+        """
+        return False
 
     @abc.abstractmethod
     def _admit(self, value: Any) -> Value:

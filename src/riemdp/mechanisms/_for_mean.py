@@ -36,7 +36,7 @@ class MeanFacts:
         calibration: "analytic" or "classical", for Gaussian mechanisms.
         adjacency: "replace-one" or "add-or-remove-one".
         shrink: Whether Gaussian noise is followed by James-Stein shrinking towards the centre; None
-            for where that is proved to lower the expected squared error.
+            decides by public numbers, as `WrappedGaussian` does.
         gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
             It is stored and not evaluated.
     """

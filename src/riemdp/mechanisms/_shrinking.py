@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 # What is tried, as shares of the James-Stein estimate.
 _SHARES = (1.0, 0.92, 0.84, 0.76, 0.68, 0.6, 0.52, 0.44, 0.36, 0.28, 0.2, 0.12, 0.06)
 _NUMBERS = 2048  # normals of a simulation; at least 8 and at most 48 vectors
+# Where curvature is negative, noise of this share of the largest distance is long: shrinking gains
+# from it on, and shorter noise is left as it is (docs/evidence/shrinking.md).
+_LONG_NOISE = 0.2
 
 
 def bend_of(manifold: AbstractManifold) -> float:
@@ -80,8 +83,13 @@ def james_stein(noisy: Floats, deviation: float, radius: float) -> Floats:
     length = float(np.linalg.norm(noisy))
     if not 0.0 < length < math.inf:
         return np.zeros_like(noisy)
-    kept = max(0.0, 1.0 - max(noisy.size - 2, 0) * (deviation / length) ** 2)
-    return min(kept, radius / length) * noisy
+    share = float(kept_shares(length, noisy.size, deviation))
+    return min(share, radius / length) * noisy
+
+
+def kept_shares(length: Floats | float, dim: int, deviation: float) -> Floats:
+    """What the estimate keeps of noisy vectors of these lengths, before it is shortened."""
+    return np.maximum(0.0, 1.0 - max(dim - 2, 0) * (deviation / length) ** 2)
 
 
 def _simulated_share(
@@ -111,8 +119,19 @@ def _mean_squares(
     return np.array([error(share) for share in _SHARES])
 
 
-def never_worse_shrunk(manifold: AbstractManifold) -> bool:
-    """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
-    value lies: on flat Hadamard spaces of dimension 3 and more.
+def worth_shrinking(manifold: AbstractManifold, deviation: float, distance: float | None) -> bool:
+    """Whether James-Stein shrinking follows Gaussian noise where nobody decides: a function of
+    public numbers.
+
+    Where curvature is not negative it does not increase the expected squared error in the tangent
+    space, in dimension 3 and more. Where it is, shrinking waits for noise that is long.
+
+    Args:
+        manifold: The space.
+        deviation: Standard deviation of the noise in each coordinate.
+        distance: The value is at most so far from the base; None where that is not known.
     """
-    return manifold._is_flat and manifold.dim > 2
+    if manifold.dim <= 2 or distance is None:
+        return False
+    lowest = float(manifold.curvature_bounds[0])
+    return lowest >= 0.0 or math.sqrt(manifold.dim) * deviation > _LONG_NOISE * distance

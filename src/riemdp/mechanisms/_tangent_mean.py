@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from .._errors import integer
 from ..domains import Ball
 from ..domains._ends import end_of
-from ..inference._error_law import ErrorLaw, capped, lengths_of, shrunk_law, wrapped_law
+from ..inference._error_law import ErrorLaw, capped, lengths_of, wrapped_law
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -27,7 +27,7 @@ from ._base import Drawn
 from ._common import needs_log
 from ._lattice import scale_for
 from ._purse import BudgetedMechanism
-from ._shrinking import james_stein
+from ._shrinking import james_stein, worth_shrinking
 
 
 class TangentMeanNoise(BudgetedMechanism[Records]):
@@ -39,10 +39,10 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
     flat spaces the same, elsewhere the first step of its iteration from c, so the two differ by
     terms of third order in the distances of the records from c.
 
-    The noisy vector is shortened to the radius, which brings it no farther from the mean. Where
-    curvature is not negative, Gaussian noise in dimension 3 and more is also followed by
-    James-Stein shrinking towards c, which does not increase the expected squared error in the
-    tangent space.
+    The noisy vector is shortened to the radius, which brings it no farther from the mean. In
+    dimension 3 and more Gaussian noise is also followed by James-Stein shrinking towards c, which
+    does not increase the expected squared error in the tangent space: where curvature is not
+    negative, and elsewhere if the planned length of the noise exceeds 0.2 radii.
 
     Args:
         manifold: A space with a logarithm.
@@ -101,9 +101,9 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
 
     @property
     def shrinks(self) -> bool:
-        """Whether noise is followed by James-Stein shrinking."""
-        curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
-        return not self.noise.is_pure and self.manifold.dim > 2 and not curved_down
+        """Whether noise is followed by James-Stein shrinking: a function of public numbers."""
+        radius = self.query.domain.radius
+        return not self.noise.is_pure and worth_shrinking(self.manifold, self.scale, radius)
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
@@ -111,12 +111,11 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         where curvature is unbounded below.
         """
         lengths = lengths_of(self.noise, self.scale, self.manifold.dim)
-        curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
-        law = wrapped_law if curved_down else shrunk_law  # nothing is shrunk where it curves down
         # The noisy vector is shortened to the radius. That is a projection onto a convex set: on
         # Hadamard spaces of points, elsewhere of the vectors whose distance the law bounds.
         radius = self.query.domain.radius
-        return capped(law(self.manifold, radius, lengths), 2.0 * radius)
+        law = wrapped_law(self.manifold, radius, lengths, shrunk=self.shrinks)
+        return capped(law, 2.0 * radius)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)

@@ -24,7 +24,7 @@ from .._errors import invalid, magnitude, one_of, truth
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
 from ..domains._ends import end_of
-from ..inference._error_law import ChiLaw, ErrorLaw, gaussian_law
+from ..inference._error_law import ChiLaw, ErrorLaw, gaussian_law, wrapped_law
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
@@ -51,7 +51,7 @@ from ._lattice import (
     slack_of,
     with_noise,
 )
-from ._shrinking import james_stein, never_worse_shrunk
+from ._shrinking import james_stein, worth_shrinking
 from ._tangent_error import AbstractTangentNoise
 
 
@@ -167,7 +167,10 @@ class WrappedGaussian(AbstractWrapped):
         shrink: Shrink the noisy tangent vector y towards 0, to y (1 - (dim - 2) sigma^2 / |y|^2)_+
             (James and Stein; nothing happens for dim <= 2). It looks at y alone, so it costs no
             privacy. Its expected squared error in the tangent space is never larger, and much
-            smaller where the noise is larger than the distance between value and base.
+            smaller where the noise is larger than the distance between value and base. None decides
+            by public numbers, and only with a `ball`: where curvature is not negative it shrinks,
+            elsewhere if the planned length of the noise, sqrt(dim) sigma, exceeds 0.2 times the
+            largest distance of a value from the base.
 
     Raises:
         InvalidArgument: An argument is out of range, or a ball is missing or too large.
@@ -209,14 +212,15 @@ class WrappedGaussian(AbstractWrapped):
     calibration: str = "analytic"
     ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
-    shrink: bool = False
+    shrink: bool | None = None
     noise_multiplier: float = dataclasses.field(init=False)
     scale: float = dataclasses.field(init=False)
     tangent_sensitivity: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
-        truth("shrink", self.shrink)
+        if self.shrink is not None:
+            truth("shrink", self.shrink)
         self._check_public()
         z = gaussian_multiplier(self.budget, self.calibration)
         scale = on_grid(z, self.tangent_sensitivity + self._bounded, self.manifold.dim)
@@ -236,8 +240,15 @@ class WrappedGaussian(AbstractWrapped):
         """Standard deviation of the noise in every orthonormal coordinate at the base."""
         return self.scale
 
+    @property
+    def shrinks(self) -> bool:
+        """Whether the noisy vector is shrunk: as `shrink` says, or by public numbers."""
+        if self.shrink is not None:
+            return self.shrink and self.manifold.dim > 2
+        return worth_shrinking(self.manifold, self.scale, self.largest_distance)
+
     def _shrunk(self, y: Floats) -> Floats:
-        return james_stein(y, self.scale, math.inf) if self.shrink else y
+        return james_stein(y, self.scale, math.inf) if self.shrinks else y
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:
@@ -250,7 +261,7 @@ class WrappedGaussian(AbstractWrapped):
             calibration=facts.calibration,
             ball=facts.ball,
             adjacency=facts.adjacency,
-            shrink=never_worse_shrunk(facts.manifold) if facts.shrink is None else facts.shrink,
+            shrink=facts.shrink,
         )
 
     # ---------------------------------------------------------------- errors and attacks
@@ -260,15 +271,9 @@ class WrappedGaussian(AbstractWrapped):
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 
     def _law(self, distance: float | None) -> ErrorLaw | None:
-        if not self.shrink or self.manifold.dim <= 2:
-            return super()._law(distance)
-        # James and Stein bound the squared error in the tangent space; distances are no longer
-        # where curvature is not negative, and nothing is known where it is.
-        if not float(self.manifold.curvature_bounds[0]) >= 0.0:
-            return None
-        return self.length_law.shrunk(distance)
+        return wrapped_law(self.manifold, distance, self.length_law, shrunk=self.shrinks)
 
     @property
     def _details(self) -> dict[str, Any]:
-        shrunk = {"shrunk": "James-Stein, towards the base"} if self.shrink else {}
+        shrunk = {"shrunk": "James-Stein, towards the base"} if self.shrinks else {}
         return {**super()._details, "calibration": self.calibration, **shrunk}

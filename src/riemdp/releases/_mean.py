@@ -102,10 +102,10 @@ def private_frechet_mean(
     An option that a mechanism or a private ball does nothing with is refused.
 
     A release by wrapped noise is moved into the public ball where that is proved to come no farther
-    from the mean, and elsewhere where its stated error is larger than the diameter of the ball. On
-    flat spaces of dimension 3 and more, and in a ball that was found privately, Gaussian releases
-    are shrunk towards the centre (James and Stein). Both are post-processing, and in the stated
-    error.
+    from the mean, and elsewhere where its stated error is larger than the diameter of the ball. In
+    dimension 3 and more, Gaussian releases are shrunk towards the centre (James and Stein): in a
+    ball that was found privately, if curvature is not negative, and else if the planned length of
+    the noise exceeds 0.2 radii. Both are post-processing, and in the stated error.
 
     Returns:
         The `Release`, with public facts in `details`.

@@ -47,6 +47,14 @@ Budgets: TypeAlias = Budget | float | Sequence[Budget | float]
 _NEEDS_N = "give the public number of records; None goes with an AdaptiveBall"
 _ANOTHER_MEAN = "another mean; only when named"
 _NEEDS_DELTA = "needs delta > 0"
+# Of two mechanisms alike at half the radius, "auto" takes the one that shrinks: its error is much
+# smaller for a mean nearer to the centre.
+_NEARER = 0.9
+_SHRUNK = "Rows that say shrunk: James-Stein shrinking towards the public centre follows the noise"
+_ALONE = (
+    "Budgets of epsilon {}: the public centre alone, which costs nothing, lies at most the radius"
+    " away from that mean, and no mechanism has a smaller planned error"
+)
 _CLIPPING = "Records outside the ball are moved into it; what that does is not in these errors"
 _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps private"
 
@@ -64,6 +72,7 @@ class MeanRow(PlanRow):
         law: The distribution of the error, or None.
         count_share: What the count of the records outside the ball takes of the budget (of mu^2 or
             of epsilon). The errors are those with what it leaves.
+        shrunk: Whether the noise is followed by James-Stein shrinking towards the public centre.
     """
 
     kind: str = ""
@@ -71,6 +80,14 @@ class MeanRow(PlanRow):
     sensitivity: float | None = None
     law: ErrorLaw | None = None
     count_share: float = 0.0
+    shrunk: bool = False
+
+    @property
+    def compared(self) -> float | None:
+        """`typical_error`, less a tenth if the noise is shrunk."""
+        if self.typical_error is None or not self.shrunk:
+            return self.typical_error
+        return _NEARER * self.typical_error
 
     def error_quantile(self, q: float) -> float:
         """The distance that the error stays below with a given probability.
@@ -142,8 +159,9 @@ def plan_private_mean(
     Some of these figures are exact and some are worst cases, so "auto" does not compare them. It
     compares `typical_error` (column "mean at r/2"): the expected error by the same formulas with
     the mean half the radius away from the centre. On affine-invariant space it averages wrapped
-    noise over fixed public directions. A release that is moved into the ball is counted as no
-    farther from the mean than a point of the sphere at a right angle to it.
+    noise over fixed public directions. If the noise is shrunk, nine tenths of it are compared,
+    because a mean nearer to the centre gains most. A release that is moved into the ball is counted
+    as no farther from the mean than a point of the sphere at a right angle to it.
 
     Args:
         manifold: The space.
@@ -263,11 +281,33 @@ def _answered(asked: tuple[_Asked, ...]) -> Plan[MeanRow]:
             Column("", lambda row: row.kind),
             Column("mean at r/2", lambda row: _figure(row.typical_error)),
             Column("scale", lambda row: _figure(row.scale)),
-            Column("note", lambda row: "<- auto" if row in best else row.note),
+            Column("note", lambda row: _noted(row, row in best)),
         ),
-        (*([counted] if most > 0.0 else []), _CLIPPING),
+        (
+            *_public_alone(rows, facts),
+            *([_SHRUNK] if any(row.shrunk for row in rows) else []),
+            *([counted] if most > 0.0 else []),
+            _CLIPPING,
+        ),
         f"{space}, {count}, {radius}",
     )
+
+
+def _noted(row: MeanRow, is_chosen: bool) -> str:
+    """What the plan says of a row, beside its figures."""
+    said = ["<- auto" if is_chosen else row.note, "shrunk" if row.shrunk else ""]
+    return ", ".join(text for text in said if text)
+
+
+def _public_alone(rows: tuple[MeanRow, ...], facts: MeanFacts) -> list[str]:
+    """Budgets under which the public centre is planned to be as good as any mechanism."""
+    radius, known = float(facts.ball.radius), [r for r in rows if r.expected_error is not None]
+    least: dict[float, float] = {}
+    for row in known:
+        assert row.expected_error is not None
+        least[row.epsilon] = min(row.expected_error, least.get(row.epsilon, math.inf))
+    noisy = [f"{epsilon:.4g}" for epsilon, error in least.items() if error >= radius]
+    return [_ALONE.format(", ".join(noisy))] if noisy else []
 
 
 _remembered = functools.lru_cache(maxsize=256)(_answered)
@@ -339,6 +379,7 @@ def _with_figures(
         scale=made.scale,
         sensitivity=made.sensitivity,
         law=law,
+        shrunk=made.shrinks,
         **more,
     )
 

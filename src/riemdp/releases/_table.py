@@ -30,7 +30,7 @@ class PlanRow:
         budget: The `Budget`.
         note: Why it is not available or not chosen, or what is particular about it.
         eligible: Whether "auto" may choose it.
-        typical_error: What "auto" compares; None where it may not choose it.
+        typical_error: The error that "auto" compares; None where it may not choose it.
         expected_error: Root mean squared distance that noise causes; None without a formula.
         need: The number of records from which it is accepted.
     """
@@ -42,6 +42,11 @@ class PlanRow:
     typical_error: float | None = None
     expected_error: float | None = None
     need: int = 1
+
+    @property
+    def compared(self) -> float | None:
+        """What "auto" compares; None where it may not choose it."""
+        return self.typical_error
 
     @property
     def epsilon(self) -> float:
@@ -112,7 +117,7 @@ class Plan(Sequence[Row], Generic[Row]):
     def best(self, budget: Budget | None = None) -> Row:
         """The row that mechanism="auto" chooses.
 
-        It has the smallest `typical_error` of the mechanisms that the budget and the space allow
+        It has the smallest `compared` error of the mechanisms that the budget and the space allow
         and whose sampler is expected to need at most 10^4 tries. Of equal errors (those that the
         ball bounds) the first in the table is chosen.
 
@@ -208,8 +213,8 @@ def budget_columns() -> tuple[Column[Any], Column[Any]]:
 
 
 def chosen_of(rows: Sequence[Row]) -> Row | None:
-    """The row of one budget that "auto" chooses: the first of the smallest typical error."""
-    known = [(row.typical_error, i) for i, row in enumerate(rows) if row.typical_error is not None]
+    """The row of one budget that "auto" chooses: the first of the smallest error compared."""
+    known = [(row.compared, i) for i, row in enumerate(rows) if row.compared is not None]
     able = [(error, i) for error, i in known if rows[i].eligible]
     return rows[min(able)[1]] if able else None
 

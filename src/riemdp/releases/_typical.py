@@ -12,6 +12,7 @@ import numpy as np
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..mechanisms._common import PointMechanism
+from ..mechanisms._shrinking import kept_shares
 from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
 from ..sampling._spectral import direction_spectra, symmetric_directions
@@ -54,18 +55,20 @@ def _averaged(mechanism: AbstractWrapped, distance: float, law: ErrorLaw) -> Err
     """On affine-invariant space the average over directions, where it is below the worst case."""
     manifold, lengths = mechanism.manifold, mechanism.length_law
     if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1:
-        square = _affine_square(manifold.k, distance, lengths)
+        deviation = mechanism.scale if mechanism.shrinks else 0.0
+        square = _affine_square(manifold.k, distance, lengths, deviation)
         if square < law.mean_square:
             return lengths.stretched(math.sqrt(square / lengths.mean_square))
     return law
 
 
 @functools.lru_cache(maxsize=256)
-def _affine_square(k: int, distance: float, lengths: ErrorLaw) -> float:
+def _affine_square(k: int, distance: float, lengths: ErrorLaw, deviation: float) -> float:
     """Mean squared affine-invariant distance of exp(a) and exp(a + xi), |a| = distance, over fixed
-    public directions; infinite where float64 does not hold it.
+    public directions; infinite where float64 does not hold it. With a deviation of the noise above
+    0, of exp(a) and the end of the James-Stein estimate of a + xi.
     """
-    count = max(24, min(_DRAWS, _FLOATS // k**2))
+    count, dim = max(24, min(_DRAWS, _FLOATS // k**2)), k * (k + 1) // 2
     source = noise_source(20246)
     steps = np.array([lengths.quantile((i + 0.5) / count) for i in range(count)])
     # a stands in the frame of its eigenvectors: that of xi is isotropic in any
@@ -75,6 +78,7 @@ def _affine_square(k: int, distance: float, lengths: ErrorLaw) -> float:
         some = slice(i, min(i + rows, count))
         moved = steps[some, None, None] * symmetric_directions(k, some.stop - i, source)
         moved[:, np.arange(k), np.arange(k)] += w[some]
+        moved *= kept_shares(np.linalg.norm(moved, axis=(1, 2)), dim, deviation)[:, None, None]
         v, p = np.linalg.eigh(moved)
         if max(np.max(np.abs(w)), np.max(np.abs(v))) > 15.0:
             return math.inf  # the product below has a condition beyond 10^13
