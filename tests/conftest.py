@@ -8,8 +8,7 @@ import gc
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,25 +84,6 @@ def compiled_code_stays_bounded() -> Iterator[None]:
     if maps.exists() and maps.read_text().count("\n") > MANY_MAPPINGS:
         jax.clear_caches()
         gc.collect()
-
-
-@pytest.fixture
-def threads_that_start(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Called with a number: as many threads start from now on, and no more."""
-    start = threading.Thread.start
-    left = [0]
-
-    def started(thread: threading.Thread) -> None:
-        if left[0] == 0:
-            raise RuntimeError("can't start new thread")
-        left[0] -= 1
-        start(thread)
-
-    def plant(most: int) -> None:
-        left[0] = most
-        monkeypatch.setattr(threading.Thread, "start", started)
-
-    return plant
 
 
 @pytest.fixture(autouse=True)

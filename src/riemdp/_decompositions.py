@@ -17,7 +17,6 @@ return. The identity takes its place, and what comes out of it is NaN.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,10 +31,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 from threadpoolctl import ThreadpoolController
 
 EPS = 2.0**-52  # distance from 1 to the next float64
-
-_lapack: Any = None
-with contextlib.suppress(ImportError):  # an inside of JAX's, which a later version may not have
-    from jaxlib import lapack as _lapack
 
 Matrix = Float[Array, "*batch m n"]
 Parts = tuple[Array, ...]
@@ -93,48 +88,17 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     return _marked(finite, values), _marked(finite, q)
 
 
+@jax.custom_jvp
 def eigvalsh(a: Matrix) -> Array:
     """Ascending eigenvalues of a symmetric matrix, of which the lower half is read."""
-    # Without eigenvectors there is nothing to multiply out.
-    return _eigenvalues(a) if lapack_alone() else eigh(a)[0]
+    return eigh(a)[0]
 
 
-@jax.custom_jvp
-def _eigenvalues(a: Matrix) -> Array:
-    """Those of LAPACK, which takes half the time without eigenvectors. JAX would compute both."""
-    _one_thread_each()
-    target = _lapack_eigenvalues()
-    if target is None or a.dtype != np.float64:
-        return eigh(a)[0]
-    a, finite = _isolated(a, jnp.tril(a))
-    batch, k = a.shape[:-2], a.shape[-1]
-    outputs = (
-        jax.ShapeDtypeStruct(a.shape, a.dtype),
-        jax.ShapeDtypeStruct((*batch, k), a.dtype),
-        jax.ShapeDtypeStruct(batch, np.int32),
-    )
-    solve = jax.ffi.ffi_call(
-        target, outputs, vmap_method="broadcast_all", input_output_aliases={0: 0}
-    )
-    # LAPACK counts by columns, so that its upper half is our lower one.
-    _, values, failed = solve(a, mode=np.uint8(ord("N")), uplo=np.uint8(ord("U")))
-    return _marked(finite & (failed == 0), values)
-
-
-@_eigenvalues.defjvp
+@eigvalsh.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (a,), (da,) = primals, tangents
     values, q = eigh(a)
     return values, jnp.einsum("...ri,...rs,...si->...i", q, da, q)
-
-
-@functools.cache
-def _lapack_eigenvalues() -> str | None:
-    """What this version of JAX calls LAPACK's solver; None where it has none of this kind."""
-    try:
-        return _lapack.prepare_lapack_call("syevd_ffi", np.dtype(np.float64))
-    except Exception:  # of a type of its own in each version
-        return None
 
 
 def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
@@ -219,9 +183,28 @@ def _transpose(a: Matrix) -> Matrix:
 def _checked(
     solve: Callable[[np.ndarray], Any], a: Matrix, bad: Bool[Array, "*batch"], parts: Parts
 ) -> Parts:
-    """The parts of a decomposition, of bad matrices those of LAPACK."""
+    """The parts of a decomposition, of bad matrices those of LAPACK, which is asked only if there
+    are any, also under vmap. Carries no derivative.
+    """
     shapes = tuple((part.shape[bad.ndim :], part.dtype) for part in parts)
-    return where_rare(bad, functools.partial(_on_host, solve, shapes), parts, a, bad)
+
+    @custom_vmap
+    def run(bad: Array, parts: Parts, a: Array) -> Parts:
+        def again() -> Parts:
+            found = zip(_on_host(solve, shapes, a, bad), parts, strict=True)
+            return tuple(jnp.where(_expand(bad, old), new, old) for new, old in found)
+
+        return jax.lax.cond(jnp.any(bad), again, lambda: parts)
+
+    @run.def_vmap
+    def _rule(axis_size: int, batched: Sequence[Any], *arguments: PyTree[Array]) -> Any:
+        def lead(x: Array, b: bool) -> Array:
+            return x if b else jnp.broadcast_to(x, (axis_size, *x.shape))
+
+        full = jax.tree.map(lead, arguments, tuple(batched))
+        return run(*full), tuple(True for _ in parts)
+
+    return jax.lax.stop_gradient(run(*jax.lax.stop_gradient((bad, parts, a))))
 
 
 def _kept(bad: Bool[Array, "*batch"], old: Parts, new: Parts) -> Parts:
@@ -269,38 +252,5 @@ def _on_host(
     return jax.pure_callback(run, results, a, bad)
 
 
-# ------------------------------------------------------------------------------------------------
-# rarely needed refinements
 def _expand(flag: Array, leaf: Array) -> Array:
     return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
-
-
-def where_rare(
-    flag: Array, refine: Callable[..., Any], usual: PyTree[Array], *operands: Array
-) -> Any:
-    """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is
-    up, also under vmap.
-
-    `flag` has the full batch shape; every leaf of `usual` and every operand leads with that shape.
-    Carries no derivative.
-    """
-
-    @custom_vmap
-    def run(flag: Array, usual: PyTree[Array], *operands: Array) -> Any:
-        def yes() -> Any:
-            def choose(new: Array, old: Array) -> Array:
-                return jnp.where(flag.reshape(flag.shape + (1,) * (old.ndim - flag.ndim)), new, old)
-
-            return jax.tree.map(choose, refine(*operands), usual)
-
-        return jax.lax.cond(jnp.any(flag), yes, lambda: usual)
-
-    @run.def_vmap
-    def _rule(axis_size: int, batched: Sequence[bool], *arguments: PyTree[Array]) -> Any:
-        def lead(x: Array, b: bool) -> Array:
-            return x if b else jnp.broadcast_to(x, (axis_size, *x.shape))
-
-        full = jax.tree.map(lead, arguments, tuple(batched))
-        return run(*full), jax.tree.map(lambda _: True, usual)
-
-    return jax.lax.stop_gradient(run(*jax.lax.stop_gradient((flag, usual, *operands))))

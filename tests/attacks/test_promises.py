@@ -6,7 +6,6 @@ Guards of `tools/mutants.toml`, beside the attacks on the proved faults.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import signal
@@ -16,6 +15,7 @@ import textwrap
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -569,24 +569,21 @@ def test_a_seed_is_never_called_private():
 
 
 def test_many_normals_are_standard():
-    """Mean, variance, tails and no repetition; few, many, and whole ones with a helper."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Mean, variance, tails and no repetition; few, many, and whole ones."""
     few, many = noise_source(1), noise_source()
     whole = 2.0**32
-    with ThreadPoolExecutor(1) as helper:
-        for z in (
-            np.concatenate([few.normals((100, 4)) for _ in range(10)]),
-            noise_source(1).normals((1 << 16, 2)),
-            np.concatenate([many.normals((1 << 15, 2)) for _ in range(2)]),
-            many.rounded_normals(whole, (1 << 15, 2), helper) / whole,
-        ):
-            z, k = z.reshape(-1), math.sqrt(z.size)
-            assert abs(z.mean()) < 6 / k
-            assert abs((z**2).mean() - 1) < 9 / k
-            assert abs((z**4).mean() - 3) < 70 / k
-            # whole numbers below 2^35 or so: now and then two are alike
-            assert len(np.unique(z)) >= z.size - 20
+    for z in (
+        np.concatenate([few.normals((100, 4)) for _ in range(10)]),
+        noise_source(1).normals((1 << 16, 2)),
+        np.concatenate([many.normals((1 << 15, 2)) for _ in range(2)]),
+        many.rounded_normals(whole, (1 << 15, 2)) / whole,
+    ):
+        z, k = z.reshape(-1), math.sqrt(z.size)
+        assert abs(z.mean()) < 6 / k
+        assert abs((z**2).mean() - 1) < 9 / k
+        assert abs((z**4).mean() - 3) < 70 / k
+        # whole numbers below 2^35 or so: now and then two are alike
+        assert len(np.unique(z)) >= z.size - 20
 
 
 def test_batches_are_subsets():
@@ -866,14 +863,18 @@ def test_dropouts_end_a_run_early():
     assert server.guarantee().within(Budget(1.0, 1e-5))
 
 
-def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
+def _turn_is_free() -> bool:
+    """Whether another thread gets the turn at once."""
+    with ThreadPoolExecutor(1) as pool:
+        free = pool.submit(Doors.turn.acquire, blocking=False).result()
+        return free and pool.submit(Doors.turn.release).result() is None
+
+
+def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn():
     """An interrupt is raised where Python looks for one: where a function begins and where a call
     of C ends. Before: about one in 300 left the lock of a semaphore locked, and every later mean
     of the process waited for it.
     """
-    monkeypatch.setenv("NPROC", "2")
-    left = Doors.turns()
-    plant(monkeypatch, "turns", lambda: left)
     work = Doors.in_turn(lambda: len("ab"))
     looks = 0
 
@@ -885,7 +886,7 @@ def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
                 raise KeyboardInterrupt
 
     ends = []
-    for places in range(1, 40):
+    for places in range(1, 12):
         looks = places
         sys.setprofile(interrupted)
         try:
@@ -894,25 +895,15 @@ def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
             ends.append(None)
         finally:
             sys.setprofile(None)
-        assert left.qsize() == 1, places
-        assert not getattr(Doors.here, "has_turn", False)
-    assert ends.count(None) > 5
+        assert _turn_is_free(), places
+    assert ends.count(None) >= 3
     assert ends[-1] == 2
 
 
-def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_own_thread(
-    monkeypatch,
-):
+def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_own_thread():
     """A handler runs where Python looks for an interrupt. Before: one that computed a mean between
     a turn and its note waited without end for the turn that its own thread held.
     """
-    monkeypatch.setenv("NPROC", "2")
-    turns = Doors.turns()
-
-    class Left:  # says that nothing is left, where a thread would wait
-        get, put = functools.partial(turns.get, False), turns.put
-
-    plant(monkeypatch, "turns", lambda: Left)
     work, handled = Doors.in_turn(lambda: len("ab")), []
 
     def handler(frame, event, argument):
@@ -924,8 +915,8 @@ def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_o
         assert work() == 2
     finally:
         sys.setprofile(None)
-    assert len(handled) > 5
-    assert turns.qsize() == 1
+    assert len(handled) >= 3
+    assert _turn_is_free()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

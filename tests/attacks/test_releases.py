@@ -1455,7 +1455,7 @@ def _norms_beside_distances(space, radius, scale, at, in_parts=False):
     """The worst difference in scales, over proposals, and how far they lie."""
     records = _equal_records(space, at)
     gradient = MeanGradient(
-        space, Doors.Stream(Doors.Held([records]), np.asarray, 32) if in_parts else records
+        space, Doors.Stream(Doors.Held(records), np.asarray, 32) if in_parts else records
     )
     made = riemdp.KNormGradient(
         space,

@@ -135,8 +135,11 @@ SPACE = riemdp.PoincareBall(2)
 CENTER = np.zeros(2)
 
 
-def test_fault_73_a_dask_array_that_differs_at_each_read_is_refused_before_the_charge() -> None:
+def test_fault_73_a_dask_array_that_differs_at_each_read_is_refused_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Before: a mean moved by 1.4 where its sensitivity is 5e-4, and nothing was said."""
+    plant(monkeypatch, "numbers that are kept of a file", 0)  # else it is read once
     array, reads = _differing(4, 500)
     ledger = Ledger(Budget(5.0, 1e-5))
     ball = Ball(CENTER, 1.0)
@@ -198,8 +201,11 @@ def test_fault_73_a_file_that_is_written_meanwhile_is_refused(
 
 
 @pytest.mark.parametrize(("search", "charges"), [(True, 1), (False, 0)], ids=["search", "k-norm"])
-def test_fault_73_what_reads_while_it_draws_gives_no_value(search: bool, charges: int) -> None:
+def test_fault_73_what_reads_while_it_draws_gives_no_value(
+    search: bool, charges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A search has a charge by then, which stands; the other one has measured its value twice."""
+    plant(monkeypatch, "numbers that are kept of a file", 0)
     array, _ = _differing(4, 500)
     ledger = Ledger(Budget(5.0, 1e-5))
     given = (riemdp.AdaptiveBall(), Budget(2.0, 1e-6)) if search else (Ball(CENTER, 1), Budget(2.0))

@@ -20,7 +20,6 @@ NOISE = (
     "laplace_integer",
     "uniforms",
     "gammas",
-    "betas",
 )
 CHOICES = ("integers", "subsets", "key")
 ADDED = {  # what is added to a value as it is, beside a scale or in units of its own

@@ -94,13 +94,11 @@ def mapped(folder, records, name="records.npy"):
 
 @pytest.mark.parametrize("entry", [e for e in ROWS if e.lists and not e.value], ids=ids)
 def test_records_in_a_file(entry, tmp_path):
-    """A mapped file, and a Dask array where that is installed, beside an array in memory. (DP-RSVRG
-    refuses Dask by name.)
-    """
+    """A mapped file, and a Dask array where that is installed, beside an array in memory."""
     data = valid(entry)
     records = np.asarray(entry.first(data))
     forms = [mapped(tmp_path, records)]
-    if importlib.util.find_spec("dask") is not None and "svrg" not in entry.id.lower():
+    if importlib.util.find_spec("dask") is not None:
         forms.append(importlib.import_module("dask.array").from_array(records, chunks=17))
     for form in forms:
         found = released(entry, entry.with_records(data, form))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
+from riemdp import Budget, InvalidArgument, Ledger, private_frechet_mean
 from tests.domains.test_stream import BALL, BUDGET, SPACE, N, records, small_parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:about")]
@@ -82,73 +79,8 @@ def test_an_error_of_a_worker_shows_nothing() -> None:
 
     array = dask.array.from_array(records(), chunks=(999, 2, 2)).map_blocks(fails, dtype=float)
     ledger = Ledger(Budget(2.0, 1e-5))
-    with pytest.raises(
-        InvalidArgument, match=r"cannot be read or reduced \(ValueError\)"
-    ) as caught:
+    with pytest.raises(InvalidArgument, match=r"cannot be read \(ValueError\)") as caught:
         private_frechet_mean(SPACE, array, BALL, BUDGET, ledger=ledger)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert ledger.spent.epsilon(1e-6) == 0.0
-
-
-def _killing(block: np.ndarray, marker: str) -> np.ndarray:
-    """The block; but the first worker that comes here dies."""
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return block
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
-
-
-def test_a_worker_that_is_killed_changes_nothing(tmp_path) -> None:
-    """Two worker processes; one of them is killed in the middle of a pass."""
-    import dask.array
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        before = set(client.run(os.getpid).values())
-        plain = dask.array.from_array(records(), chunks=(500, 2, 2))
-        calm = private_frechet_mean(SPACE, plain, BALL, BUDGET, rng=3)
-        _same(calm)
-        marker = str(tmp_path / "killed")
-        deadly = plain.map_blocks(_killing, marker, meta=np.empty((0, 2, 2)))
-        found = private_frechet_mean(SPACE, deadly, BALL, BUDGET, rng=3)
-        assert os.path.exists(marker)
-        assert np.array_equal(np.asarray(found.value), np.asarray(calm.value))
-        client.wait_for_workers(2, timeout=60)
-        assert set(client.run(os.getpid).values()) != before
-
-
-def test_only_sums_leave_a_block() -> None:
-    """What a worker sends back is as small for many records as for few."""
-    import dask.array
-
-    from riemdp.domains import _cluster
-
-    sent: list[int] = []
-    run = _cluster._run
-
-    def spied(*given):
-        found = run(*given)
-        import jax
-
-        sent.append(sum(np.asarray(leaf).size for leaf in jax.tree.leaves(found)))
-        return found
-
-    largest = []
-    for rows in (999, 250):
-        sent.clear()
-        array = dask.array.from_array(records(), chunks=(rows, 2, 2))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_cluster, "_run", spied)
-            private_frechet_mean(SPACE, array, Ball(np.eye(2), 1.0), BUDGET, rng=3)
-        assert sent
-        largest.append(max(sent))
-    # sums and what their rounding left, of logarithms, squares, weights and flags; and a checksum
-    assert largest[0] == largest[1] <= 2 * (SPACE.dim + 3) + 1

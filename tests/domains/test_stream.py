@@ -7,18 +7,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import pickle
 from fractions import Fraction
 
-import jax
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
-from riemdp.domains import _cluster, _sources, _stream
+from riemdp.domains import _sources, _stream
 from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, mean_of, pairwise_sum, source_of, streamed_error
+from riemdp.domains._stream import Total, mean_of, pairwise_sum, streamed_error
 from riemdp.statistics import AmbientMean, FrechetMean, FrechetVariance, TangentMean
 from tests.seam import plant
 
@@ -130,7 +128,7 @@ def test_a_mean_errs_less_than_its_bound(n) -> None:
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 2))
     w = rng.uniform(size=n)
-    stream = _stream.Stream(Held([x]), np.asarray, 256, weights=w)
+    stream = _stream.Stream(Held(x), np.asarray, 256, weights=w)
     found = mean_of(stream, None, lambda points: points)
     weight = sum(map(Fraction, w.tolist()))
     for j in range(2):
@@ -218,28 +216,6 @@ def test_progress_tells_places_and_not_records(tmp_path) -> None:
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
 
 
-def test_work_can_be_sent_to_another_process(monkeypatch) -> None:
-    plant(monkeypatch, "numbers that are kept of a file", 0)
-    query = FrechetMean(BALL.on(SPACE), N)
-    stream = query.prepare(Damaged(records(), math.inf)).points  # type: ignore[arg-type]
-    assert isinstance(stream, _stream.Stream)
-    sent: list[object] = []
-
-    class Kept(Held):
-        def totals(self, work, rows):
-            sent.append(work)
-            return super().totals(work, rows)
-
-    kept = dataclasses.replace(stream, source=Kept([records()]))
-    mean_of(kept, None, np.asarray)
-    (work,) = sent
-    again = pickle.loads(pickle.dumps(work))
-    a, b = work(records()[:300], 0), again(records()[:300], 0)
-    assert all(
-        np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    )
-
-
 # ------------------------------------------------------------------------------- hostile records
 def hostile(space, radius: float, n: int, seed: int) -> np.ndarray:
     """Records on the edge of the ball, in two points; the first parts are in two others."""
@@ -297,22 +273,10 @@ def test_in_a_large_dimension_the_mean_of_a_wide_ball_is_found(tmp_path) -> None
 def test_blocks_of_a_dask_array_are_counted_and_masked_entries_are_none() -> None:
     block = np.arange(6.0).reshape(3, 2)
     said = {None: {"chunk-shape": (3, 2)}}
-    np.testing.assert_array_equal(_cluster._counted(block, block_info=said), block)
+    np.testing.assert_array_equal(_sources._counted(block, block_info=said), block)
     for other in (block[:2], np.concatenate([block, block]), block[:, :1], block[None]):
-        with pytest.raises(_cluster.Miscounted):
-            _cluster._counted(other, block_info=said)
+        with pytest.raises(_sources.Miscounted):
+            _sources._counted(other, block_info=said)
     masked = np.ma.MaskedArray(block, mask=block == 3.0)
-    found = _cluster._counted(masked, block_info=said)
+    found = _sources._counted(masked, block_info=said)
     np.testing.assert_array_equal(np.isnan(found), block == 3.0)
-
-
-def test_a_file_that_is_replaced_between_two_reads_is_an_error(tmp_path) -> None:
-    path, other = tmp_path / "x.npy", tmp_path / "y.npy"
-    np.save(path, np.zeros((10, 2)))
-    np.save(other, np.ones((10, 2)))
-    reader = source_of(np.load(path, mmap_mode="r"))
-    assert reader is not None
-    np.testing.assert_array_equal(reader.fetched(0, 5), np.zeros((5, 2)))
-    other.replace(path)
-    with pytest.raises(InvalidArgument, match="rows 5 to 9"):
-        reader.fetched(5, 10)

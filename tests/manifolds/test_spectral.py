@@ -144,19 +144,19 @@ def test_gradient_of_a_symmetric_function_of_eigenvalues_at_ties():
     np.testing.assert_allclose(gradient, 12.0 * np.eye(K), atol=1e-13)
 
 
-def test_rare_refinement_touches_only_flagged_entries_also_under_vmap():
-    x = jnp.arange(6.0).reshape(2, 3)
+def test_only_bad_matrices_are_decomposed_again_also_under_vmap():
+    a = jnp.arange(24.0).reshape(2, 3, 2, 2)
+    bad = jnp.arange(6).reshape(2, 3) > 3
+    old = jnp.zeros((2, 3, 2))
 
-    def refined(x):
-        return decompositions.where_rare(x > 3.0, lambda y: -y, x, x)
+    def checked(a, bad, old):
+        return decompositions._checked(lambda m: (m[0],), a, bad, (old,))[0]
 
-    expected = jnp.where(x > 3.0, -x, x)
-    np.testing.assert_array_equal(refined(x), expected)
-    np.testing.assert_array_equal(jax.vmap(refined)(x), expected)
-    np.testing.assert_array_equal(jax.vmap(jax.vmap(refined))(x), expected)
-    assert " cond[" in str(
-        jax.make_jaxpr(jax.vmap(refined))(x)
-    )  # still skipped when nothing is flagged
+    expected = jnp.where(bad[..., None], a[..., 0, :], old)
+    for f in (checked, jax.vmap(checked), jax.vmap(jax.vmap(checked))):
+        np.testing.assert_array_equal(f(a, bad, old), expected)
+    # still skipped where none is bad
+    assert " cond[" in str(jax.make_jaxpr(jax.vmap(checked))(a, bad, old))
 
 
 def test_packing_is_an_isometry():

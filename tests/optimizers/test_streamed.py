@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -168,37 +169,20 @@ def test_memory_does_not_grow_with_the_number_of_records(tmp_path) -> None:
 
 
 # ------------------------------------------------------------------------------ planted faults
-def _without_the_last(totals: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, work, rows: list(totals(self, work, rows))[:-1]
+def _without_the_last(parts: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, rows: list(parts(self, rows))[:-1]
 
 
-def _with_the_last_twice(totals: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, work, rows: [*(all_ := list(totals(self, work, rows))), all_[-1]]
-
-
-@pytest.mark.slow
-def test_dask_on_two_workers() -> None:
-    """The step is sent to other processes, and only sums come back."""
-    import dask.array
-    from distributed import Client, LocalCluster
-
-    array = dask.array.from_array(records(), chunks=(99, 2))
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster),
-    ):
-        assert_same(array, DPRGD(steps=3))
-        assert_same(array, dataclasses.replace(FIXED, steps=3))
+def _with_the_last_twice(parts: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, rows: [*(all_ := list(parts(self, rows))), all_[-1]]
 
 
 @pytest.mark.parametrize("fault", [_without_the_last, _with_the_last_twice])
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
 def test_a_part_too_few_or_too_many_is_seen(tmp_path, monkeypatch, fault, optimizer) -> None:
     plant(monkeypatch, "entries of batches in a file", 1)
-    reader = Doors.AbstractReader
-    monkeypatch.setattr(reader, "totals", fault(reader.totals))
+    source = Doors.AbstractSource
+    monkeypatch.setattr(source, "parts", fault(source.parts))
     with pytest.raises(AssertionError):
         assert_same(mapped(tmp_path, records()), optimizer)
 
@@ -245,24 +229,24 @@ def test_an_error_names_no_member_of_a_batch(monkeypatch, tmp_path, width) -> No
     plant(monkeypatch, "rows read at once", 1 << 11)
     X = np.zeros((7000, 2)) if width == 2 else np.zeros((9, width))
     source = Doors.source_of(mapped(tmp_path, X))
-    assert isinstance(source, Doors.MappedFile)
-    source.path += " which is gone"
+    assert isinstance(source, Doors.Map)
+    os.truncate(tmp_path / "x.npy", 200)
     said = set()
     for places in map(np.array, ([3], [len(X) // 2], [0, len(X) - 1], [1, 2, 3])):
-        for read in (source.at, lambda some: source.chosen(some).fetched(0, len(some))):
+        for read in (source.at, lambda some: Doors.Chosen(source, some).fetched(0, len(some))):
             with pytest.raises(InvalidArgument, match="cannot be read") as caught:
                 read(places)
             said.add(str(caught.value))
     (only,) = said
-    assert f"some of its {len(X)} rows cannot be read (FileNotFoundError)" in only
+    assert f"some of its {len(X)} rows cannot be read (EOFError)" in only
 
 
 @pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
 def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -> None:
     plant(monkeypatch, "entries of batches in a file", 80)  # one step of 40 records
-    X, calls, read = mapped(tmp_path, records()), [], Doors.MappedFile.read
+    X, calls, read = mapped(tmp_path, records()), [], Doors.Map.read
 
-    def interrupted(self: Doors.MappedFile, start: int, stop: int) -> Any:
+    def interrupted(self: Doors.Map, start: int, stop: int) -> Any:
         calls.append(start)
         if len(calls) == 30:
             raise KeyboardInterrupt

@@ -29,7 +29,7 @@ N = 200_000
 
 # ------------------------------------------------------------------------------------------------
 # laws
-def test_normals_uniforms_gammas_betas() -> None:
+def test_normals_uniforms_gammas() -> None:
     source = noise_source(1)
     normals = source.normals((N // 4, 4))
     assert normals.dtype == np.float64
@@ -41,7 +41,6 @@ def test_normals_uniforms_gammas_betas() -> None:
     assert uniforms.min() > 0.0
     assert uniforms.max() < 1.0
     assert ks_p_value(source.gammas(2.5, N), stats.gamma(2.5).cdf) > ALPHA
-    assert ks_p_value(source.betas(0.7, 3.0, N), stats.beta(0.7, 3.0).cdf) > ALPHA
     assert source.gammas(np.array([1.0, 100.0]), (5, 2)).shape == (5, 2)
     assert source.normals().shape == ()
 
@@ -96,7 +95,6 @@ def test_seed_reproduces_and_seeds_differ() -> None:
     assert noise_source(7).reproducible
     assert not noise_source().reproducible
     assert noise_source(2**200).reproducible
-    assert np.array_equal(noise_source(7).key(), noise_source(7).key())
 
 
 def test_fresh_sources_never_agree() -> None:

@@ -7,6 +7,7 @@ vectors plus eta times the identity.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, one_of, real
-from .._parallel import cores, each
 from ..domains import Ball
 
 # Half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache.
@@ -48,7 +48,7 @@ def covariance_descriptors(
             to [0, 1] and read to 1/2^32; a NaN pixel counts as 0. So every image has a descriptor
             inside `descriptor_ball`, whatever its pixels are.
         eta: public regulariser > 0. A larger eta buys a smaller ball, so less noise.
-        threads: number of chunks that are computed at once; default the number of usable cores. The
+        threads: number of chunks that are computed at once; default the number of cores. The
             result does not depend on it.
 
     Raises:
@@ -67,7 +67,7 @@ def covariance_descriptors(
     k = 9 if x.ndim == 3 else 11
     if n == 0:
         return np.zeros((0, k, k))
-    workers = cores() if threads is None else max(1, int(threads))
+    workers = (os.cpu_count() or 1) if threads is None else max(1, int(threads))
     step = max(1, _CHUNK_PIXELS // (x.shape[1] * x.shape[2]))
     result = np.empty((n, k, k))
 
@@ -79,8 +79,8 @@ def covariance_descriptors(
             work(start)
     else:
         # NumPy releases the interpreter lock inside its loops.
-        with ThreadPoolExecutor(workers - 1) as pool:
-            each(pool, workers - 1, work, range(0, n, step))
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(work, range(0, n, step)))
     return np.asarray(result)
 
 

@@ -23,8 +23,8 @@ from .._namespace import is_jax
 from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ._sources import AbstractSource, Held, as_float64, side_by_side, unmasked
-from ._stream import Stream, source_of, stream_of
+from ._sources import AbstractSource, Columns, Held, as_float64, source_of, unmasked
+from ._stream import Stream, stream_of
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
@@ -134,7 +134,7 @@ def admit_in_parts(
     for i, (m, column, source) in enumerate(zip(factors, columns, found, strict=True)):
         called = f"{name}[{i}]" if isinstance(manifold, Product) else name
         if source is None:
-            source = Held([np.asarray(admit_records(m, called, column, at_least=at_least)[0])])
+            source = Held(np.asarray(admit_records(m, called, column, at_least=at_least)[0]))
         else:
             _with_trailing(m, called, column, type(column).__name__)
             _check_batch(m, called, column.shape[: column.ndim - len(m.shape)], at_least)
@@ -145,7 +145,8 @@ def admit_in_parts(
             f"argument `{name}` has factors with different numbers of records: {counts}"
         )
     admit = functools.partial(_admit_part, manifold, name)
-    source = side_by_side(name, sources) if isinstance(manifold, Product) else sources[0]
+    source = Columns(tuple(sources)) if isinstance(manifold, Product) else sources[0]
+    source.called = name
     return stream_of(source, admit), counts[0]
 
 
@@ -176,7 +177,7 @@ def admit_stack_in_parts(
             return None
         sources: list[AbstractSource] = []
         for column, source in zip(columns, found, strict=True):
-            held = source or Held([np.asarray(admit_stack(name, column, None))])
+            held = source or Held(np.asarray(admit_stack(name, column, None)))
             held.called = name
             sources.append(held)
         counts = sorted({source.n for source in sources})
@@ -186,7 +187,7 @@ def admit_stack_in_parts(
                 " for a record"
             )
         one = len(columns) == 1 and columns[0] is X
-        source = sources[0] if one else side_by_side(name, sources)
+        source = sources[0] if one else Columns(tuple(sources))
         source.called = name
         stream = stream_of(source, functools.partial(_admit_stacks, name))
     if stream.n < at_least:
@@ -360,8 +361,6 @@ def taken(name: str, X: Any) -> Any:
             f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
             " or a function that reads records in parts (docs/scale.md)"
         )
-    if not isinstance(X, np.memmap):
-        return X
     source.called = name
     return source.fetched(0, source.n)
 

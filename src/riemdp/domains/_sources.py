@@ -8,9 +8,10 @@ import contextvars
 import dataclasses
 import functools
 import math
+import mmap
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ _NEAR = 1 << 11  # numbers around a single record that are read with it
 _TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
 _FLOAT = np.dtype(np.float64)
-Sums = Any  # a tree of arrays
 Progress = Callable[[int, int], None]
 _progress: contextvars.ContextVar[Progress | None] = contextvars.ContextVar("reading", default=None)
 
@@ -38,13 +38,6 @@ def watched(progress: Progress) -> Iterator[None]:
         yield
     finally:
         _progress.reset(token)
-
-
-def reported(read: int, n: int) -> None:
-    """Tell whoever watches how far a pass is."""
-    progress = _progress.get()
-    if progress is not None:
-        progress(read, n)
 
 
 class Unreadable(InvalidArgument):
@@ -79,8 +72,16 @@ def checksum(part: Any, start: int) -> int:
     return start
 
 
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """The shape of one record, or of one factor of it, as float64."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.float64] = _FLOAT
+
+
 class AbstractSource(abc.ABC):
-    """n records, given to a function part by part.
+    """n records, read part by part.
 
     Every pass over all of them is compared with the first: the sensitivity of a value that several
     passes make holds for one set of records. The checksums begin at a secret number, and nothing
@@ -89,103 +90,76 @@ class AbstractSource(abc.ABC):
     Attributes:
         n: How many there are.
         called: The name of the argument, for errors.
+        piece: How many are stored together.
+        lies_elsewhere: Whether they can change while they are read, and reading takes time.
     """
 
     n: int
     called: str = "X"
-    _first_pass: tuple[int, ...] | None = None
-
-    @functools.cached_property
-    def _start(self) -> int:
-        return secrets.randbits(32)
-
-    def _compare(self, sums: tuple[int, ...]) -> None:
-        """Compare the checksums of a pass with those of the first one."""
-        if self._first_pass is None:
-            self._first_pass = sums
-        elif self._first_pass != sums:
-            raise Unreadable(
-                f"argument `{self.called}` differs at each read, and a release is about one set of"
-                " records; give an array that stays what it is while it is read (of a Dask array"
-                " whose graph draws random numbers, its persist())"
-            )
+    piece: int = 1
+    lies_elsewhere: bool = True
+    _first_pass: int | None = None
 
     @property
     @abc.abstractmethod
     def form(self) -> Any:
         """The shape of one record, as float64: a tree of `Form`."""
 
-    @property
-    def entries(self) -> int:
-        """How many numbers one record has."""
-        return max(1, sum(math.prod(leaf.shape) for leaf in leaves(self.form)))
-
-    @abc.abstractmethod
-    def totals(
-        self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
-    ) -> Iterable[tuple[Sums, Sums]]:
-        """`work(part, first)` of parts that together hold every record once, in order: some records
-        as they were given, and the number of the first of them.
-        """
-
-    @abc.abstractmethod
-    def fetched(self, start: int, stop: int) -> Any:
-        """Some records as they are stored, or an error that shows nothing of them."""
-
-    @abc.abstractmethod
-    def chosen(self, places: np.ndarray) -> AbstractSource:
-        """The records at these places, which increase."""
-
-
-class AbstractReader(AbstractSource):
-    """Records that this process reads."""
-
-    piece: int = 1
-    """Records that are stored together."""
-
     @abc.abstractmethod
     def read(self, start: int, stop: int) -> Any:
         """Some records as they are stored."""
 
-    @abc.abstractmethod
-    def lengths(self, part: Any) -> set[int]:
-        """How many records were read; several numbers where factors differ."""
+    @property
+    def entries(self) -> int:
+        """How many numbers one record has."""
+        return max(1, sum(math.prod(leaf.shape) for leaf in leaves(self.form)))
 
     def fetched(self, start: int, stop: int) -> Any:
         """`read`, or an error that names the rows and shows nothing of them."""
         return self._tried(start, stop, f"rows {start} to {stop - 1} of {self.n}")
 
     def _tried(self, start: int, stop: int, which: str) -> Any:
-        why = "fewer records than it says"
+        why = "other records than it says"
         try:
             part = self.read(start, stop)
-            if self.lengths(part) == {stop - start}:
+            wanted = [(stop - start, *leaf.shape) for leaf in leaves(self.form)]
+            if [np.shape(leaf) for leaf in leaves(part)] == wanted:
                 return part
         except Exception as error:  # an error of a file format may show what the file holds
             why = type(error).__name__
         raise Unreadable(
             f"argument `{self.called}`: {which} cannot be read ({why}); the file is damaged,"
-            " shorter than its header says, or gone"
+            " shorter than its header says, or gone, or a block of a Dask array fails or holds"
+            " another number of records than the array says (after a filter of blocks call"
+            " compute_chunk_sizes() first)"
         )
 
-    def totals(
-        self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
-    ) -> Iterable[tuple[Sums, Sums]]:
-        step = rows * max(1, self.piece // rows)
-        stored, seen = not isinstance(self, Held | Chosen), self._start
+    def parts(self, rows: int) -> Iterator[tuple[Any, int]]:
+        """(some records, the number of the first of them), which together are every record once, in
+        order; each begins at a multiple of `rows`.
+        """
+        step, seen = rows * max(1, self.piece // rows), self._start
         for start in range(0, self.n, step):
             stop = min(start + step, self.n)
             part = self.fetched(start, stop)
-            if stored:
+            if self.lies_elsewhere:
                 seen = checksum(part, seen)
-            yield work(part, start)
-            if stored:
-                reported(stop, self.n)
-        if stored:
-            self._compare((seen,))
+            yield part, start
+            progress = _progress.get()
+            if self.lies_elsewhere and progress is not None:
+                progress(stop, self.n)
+        if self._first_pass is None:
+            self._first_pass = seen
+        elif self._first_pass != seen:
+            raise Unreadable(
+                f"argument `{self.called}` differs at each read, and a release is about one set of"
+                " records; give an array that stays what it is while it is read (of a Dask array"
+                " whose graph draws random numbers, its persist())"
+            )
 
-    def chosen(self, places: np.ndarray) -> AbstractSource:
-        return Chosen(self, places)
+    @functools.cached_property
+    def _start(self) -> int:
+        return secrets.randbits(32)
 
     def at(self, places: np.ndarray) -> Any:
         """The records at these places, which increase, as they are stored.
@@ -207,33 +181,17 @@ class AbstractReader(AbstractSource):
                 start, stop = int(run[first] * near), min(int((last + 1) * near), self.n)
                 low, high = np.searchsorted(places, (start, stop))
                 wanted, part = places[low:high] - start, self._tried(start, stop, which)
-                parts.append(map_leaves(functools.partial(_rows, places=wanted), part))
+                parts.append(map_leaves(lambda leaf, wanted=wanted: leaf[wanted], part))
         return map_leaves(lambda *some: np.concatenate(some), *parts)
 
 
-def _rows(x: np.ndarray, places: np.ndarray) -> np.ndarray:
-    return x[places]
+class Held(AbstractSource):
+    """Records in memory."""
 
+    lies_elsewhere = False
 
-@dataclasses.dataclass(frozen=True)
-class Form:
-    """The shape of one record, or of one factor of it, as float64."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.float64] = _FLOAT
-
-
-class Held(AbstractReader):
-    """Records in memory.
-
-    Args:
-        parts: Stretches of records as they were read.
-    """
-
-    def __init__(self, parts: list[Any]):
-        whole, *others = parts
-        self.whole = map_leaves(lambda *some: np.concatenate(some), *parts) if others else whole
-        self.n = len(leaves(self.whole)[0])
+    def __init__(self, whole: Any):
+        self.whole, self.n = whole, len(leaves(whole)[0])
 
     @property
     def form(self) -> Any:
@@ -242,19 +200,16 @@ class Held(AbstractReader):
     def read(self, start: int, stop: int) -> Any:
         return map_leaves(lambda leaf: leaf[start:stop], self.whole)
 
-    def lengths(self, part: Any) -> set[int]:
-        return {len(leaf) for leaf in leaves(part)}
 
-
-class Sliced(AbstractReader):
+class Sliced(AbstractSource):
     """The rows of anything that is indexed like an array: HDF5, Zarr."""
 
     def __init__(self, array: Any):
         self.array, self.n = array, int(array.shape[0])
-        chunks = getattr(array, "chunks", None)  # HDF5 and Zarr
+        chunks = getattr(array, "chunks", None)
         if chunks:
             entries = int(np.prod(array.shape[1:]))
-            self.piece = min(int(chunks[0]), max(1, _READ // max(1, entries)))
+            self.piece = min(_rows_of_chunks(chunks[0]), max(1, _READ // max(1, entries)))
 
     @property
     def form(self) -> Any:
@@ -263,14 +218,81 @@ class Sliced(AbstractReader):
     def read(self, start: int, stop: int) -> Any:
         return np.array(self.array[start:stop])
 
-    def lengths(self, part: Any) -> set[int]:
-        return {len(part)} if part.shape[1:] == tuple(self.array.shape[1:]) else set()
+
+def _rows_of_chunks(rows: Any) -> int:
+    """One number in HDF5 and Zarr, one for each chunk in Dask."""
+    return max(rows) if isinstance(rows, tuple) else int(rows)
 
 
-class Columns(AbstractReader):
+class Map(Sliced):
+    """The rows of a mapped file. A page of a map whose file has become shorter ends the process:
+    before each part a shorter file is an error.
+
+    Raises:
+        Unreadable: The file has become shorter than the map, whatever its name is now.
+    """
+
+    def __init__(self, array: np.memmap[Any, Any], called: str):
+        super().__init__(array)
+        held = getattr(array, "_mmap", None)
+        self.map = held if isinstance(held, mmap.mmap) else None  # of an array in memory: None
+        if self._is_short():
+            raise Unreadable(
+                f"argument `{called}` maps a file that has become shorter than the map; write it"
+                " whole and map it again. Nothing was spent"
+            )
+
+    def _is_short(self) -> bool:
+        """Whichever rows are wanted: they may be secret."""
+        if self.map is None:
+            return False
+        begin = int(self.array.offset) - int(self.array.offset) % mmap.ALLOCATIONGRANULARITY
+        return self.map.size() < begin + len(self.map)
+
+    def read(self, start: int, stop: int) -> Any:
+        if self._is_short():
+            raise EOFError
+        part = super().read(start, stop)
+        if self.map is not None and self.array.mode in ("r", "r+"):
+            with contextlib.suppress(AttributeError, ValueError, OSError):
+                self.map.madvise(mmap.MADV_DONTNEED)  # or the pages count as memory of ours
+        return part
+
+
+class Computed(Sliced):
+    """The rows of a Dask array, computed on whatever scheduler is active."""
+
+    def __init__(self, array: Any):
+        if any(not math.isfinite(size) for size in array.shape):
+            raise InvalidArgument(
+                "argument `X` is a Dask array whose blocks have unknown sizes; call"
+                " X.compute_chunk_sizes() first"
+            )
+        # Noise is for as many records as the array says. Dask believes what it is told of blocks.
+        nothing = np.empty((0,) * array.ndim, array.dtype)
+        super().__init__(array.map_blocks(_counted, dtype=array.dtype, meta=nothing))
+
+    def read(self, start: int, stop: int) -> Any:
+        with np.errstate():  # what a block tells NumPy ends with it
+            return np.asarray(self.array[start:stop])
+
+
+class Miscounted(Exception):
+    """A block that does not hold the records that the array says it holds."""
+
+
+def _counted(block: Any, block_info: Any) -> np.ndarray:
+    """The block as an array of as many records as it was said to hold, masked entries as NaN."""
+    found = unmasked(block)
+    if found.shape != tuple(block_info[None]["chunk-shape"]):
+        raise Miscounted
+    return found
+
+
+class Columns(AbstractSource):
     """The factors of a product, read side by side."""
 
-    def __init__(self, factors: tuple[AbstractReader, ...]):
+    def __init__(self, factors: tuple[AbstractSource, ...]):
         self.factors, self.n = factors, factors[0].n
         self.piece = max(factor.piece for factor in factors)
 
@@ -281,43 +303,44 @@ class Columns(AbstractReader):
     def read(self, start: int, stop: int) -> Any:
         return tuple(factor.read(start, stop) for factor in self.factors)
 
-    def lengths(self, part: Any) -> set[int]:
-        found = zip(self.factors, part, strict=True)
-        return set().union(*(factor.lengths(x) for factor, x in found))
 
-
-class Chosen(AbstractReader):
-    """Some records of a reader, of which it reads no more than these and their neighbours.
+class Chosen(AbstractSource):
+    """Some records of a source, of which it reads no more than these and their neighbours.
 
     Args:
-        reader: Where they are read from.
+        source: Where they are read from.
         places: Which; they increase.
     """
 
-    def __init__(self, reader: AbstractReader, places: np.ndarray):
-        self.reader, self.places = reader, places
-        self.n, self.called = len(places), reader.called
+    lies_elsewhere = False
+
+    def __init__(self, source: AbstractSource, places: np.ndarray):
+        self.source, self.places = source, places
+        self.n, self.called = len(places), source.called
 
     @property
     def form(self) -> Any:
-        return self.reader.form
+        return self.source.form
 
     def read(self, start: int, stop: int) -> Any:
-        return self.reader.at(self.places[start:stop])
+        return self.source.at(self.places[start:stop])
 
     def fetched(self, start: int, stop: int) -> Any:
-        return self.read(start, stop)  # the reader's errors, which name no rows
-
-    def lengths(self, part: Any) -> set[int]:
-        return {len(leaf) for leaf in leaves(part)}
+        return self.read(start, stop)  # the source's errors, which name no rows
 
 
-def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:
-    """The records of a product, from those of its factors."""
-    readers = tuple(source for source in sources if isinstance(source, AbstractReader))
-    if len(readers) < len(sources):
-        raise InvalidArgument(
-            f"argument `{name}` holds a Dask array as one factor of a product; Dask arrays are"
-            " reduced for single arrays only: give mapped files, HDF5 or Zarr arrays"
-        )
-    return Columns(readers)
+def source_of(X: object, called: str = "X") -> AbstractSource | None:
+    """Where these records are to be read from in parts; None for records in memory.
+
+    It is decided by the type of X, never by what it holds or how much; `called` is the name of the
+    argument, for errors.
+    """
+    shape, kind = getattr(X, "shape", None), getattr(getattr(X, "dtype", None), "kind", "")
+    if not (isinstance(shape, tuple) and shape and kind and kind in "fiub"):
+        return None
+    if isinstance(X, np.memmap):
+        return Map(X, called)
+    package = type(X).__module__.partition(".")[0]
+    if package in ("h5py", "zarr"):
+        return Sliced(X)
+    return Computed(X) if package == "dask" else None

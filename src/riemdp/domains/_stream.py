@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,14 @@ import numpy as np
 from .._isolation import isolated
 from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
-from ._cluster import OnCluster
-from ._mapped import source_of_map
-from ._sources import AbstractReader, AbstractSource, Form, Held, Sliced, Sums
+from ._sources import AbstractSource, Chosen, Form, Held
 
 ENTRIES = 1 << 16  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
 HELD = 1 << 24  # numbers of moved records that are kept in memory between passes
 _ULP = 2.0**-53
 
+Sums = Any  # a tree of arrays
 Step = Callable[[Point], tuple[Any, Any]]  # records -> points, and which lay outside
 Part = Callable[[Point, np.ndarray, np.ndarray], Sums]  # points, outside, weights -> their sum
 
@@ -66,21 +65,11 @@ class Total:
         self.low = map_leaves(_with_lost, self.low, self.high, terms, total)
         self.high = total
 
-    def merge(self, other: tuple[Sums, Sums]) -> None:
-        """Add the two parts of another total."""
-        self.add(other[0])
-        self.low = map_leaves(np.add, self.low, other[1])
-
-    @property
-    def parts(self) -> tuple[Sums, Sums]:
-        """The sum, and what rounding took from it."""
-        assert self.high is not None
-        return self.high, self.low
-
     @property
     def value(self) -> Sums:
-        """The sum."""
-        return map_leaves(np.add, *self.parts)
+        """The sum, with what rounding took from it."""
+        assert self.high is not None
+        return map_leaves(np.add, self.high, self.low)
 
 
 def _with_lost(low: np.ndarray, high: np.ndarray, term: np.ndarray, total: np.ndarray) -> Any:
@@ -101,66 +90,16 @@ def streamed_error(rows: int = MOST_ROWS) -> float:
     return _ULP * (max(rows - 1, 1).bit_length() + 7)
 
 
-def source_of(X: object, called: str = "X") -> AbstractSource | None:
-    """Where these records are to be read from in parts; None for records in memory.
-
-    It is decided by the type of X, never by what it holds or how much; `called` is the name of the
-    argument, for errors.
-    """
-    shape, kind = getattr(X, "shape", None), getattr(getattr(X, "dtype", None), "kind", "")
-    if not (isinstance(shape, tuple) and shape and kind and kind in "fiub"):
-        return None
-    if isinstance(X, np.memmap):
-        return source_of_map(X, called)
-    package = type(X).__module__.partition(".")[0]
-    if package in ("h5py", "zarr"):
-        return Sliced(X)
-    if package == "dask":
-        return OnCluster(X)
-    return None
-
-
 # ------------------------------------------------------------------ the records of a query
-@dataclasses.dataclass(frozen=True)
-class _Work:
-    """What is done with some records: admit, move, sum. It can be sent to another process."""
-
-    admit: Callable[[Any], Point]
-    step: Step
-    part: Part
-    rows: int
-    weights: np.ndarray | None
-
-    @isolated  # a worker may be a thread, or a process, of its own
-    def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
-        records = map_leaves(np.asarray, self.admit(raw))
-        n, total = len(leaves(records)[0]), Total()
-        for start in range(0, max(n, 1), self.rows):
-            part = map_leaves(lambda x, s=start: x[s : s + self.rows], records)
-            count, begin = min(self.rows, n - start), first + start
-            own = self.weights
-            weights = np.ones(count) if own is None else own[begin : begin + count]
-            points, outside = self.step(part)
-            sums = self.part(points, np.asarray(outside), weights)
-            total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
-        return total.parts
-
-
 def _filled(x: np.ndarray, rows: int) -> np.ndarray:
     """Records, filled up to `rows` rows with NaN."""
     return np.concatenate([x, np.full((rows - len(x), *x.shape[1:]), np.nan)])
 
 
-@dataclasses.dataclass(frozen=True)
-class _Then:
-    """Two steps, one after the other. The flags are those of the first."""
-
-    first: Step
-    second: Step
-
-    def __call__(self, x: Point) -> tuple[Point, Any]:
-        points, outside = self.first(x)
-        return self.second(points)[0], outside
+def _one_after_the_other(first: Step, second: Step, x: Point) -> tuple[Point, Any]:
+    """The flags are those of the first step."""
+    points, outside = first(x)
+    return second(points)[0], outside
 
 
 def _as_given(x: Point) -> tuple[Point, Any]:
@@ -198,20 +137,35 @@ class Stream:
 
     def then(self, step: Step) -> Stream:
         """The same records, every one moved on by one more step."""
-        return dataclasses.replace(self, step=_Then(self.step, step))
+        both = functools.partial(_one_after_the_other, self.step, step)
+        return dataclasses.replace(self, step=both)
 
+    @isolated
     def kept(self) -> Stream:
         """The same records, read and moved once, where they are few enough to be kept: that is
         decided by their number and shape.
         """
         entries = sum(math.prod(leaf.shape) for leaf in leaves(self.form))
-        if not isinstance(self.source, AbstractReader) or self.n * entries > HELD:
+        if self.n * entries > HELD:
             return self
-        keep = _Keep(self)
-        for _ in self.source.totals(keep, self.rows):
-            pass
-        source = Held([(keep.points, keep.outside)])
-        return dataclasses.replace(self, source=source, admit=_admitted, step=_as_kept)
+        kept = map_leaves(lambda form: np.empty((self.n, *form.shape)), self.form)
+        flags = np.empty(self.n, dtype=bool)
+        for part, first in self._parts():
+            points, outside = self.step(part)
+            there = slice(first, first + len(outside))
+            flags[there] = outside
+            for into, leaf in zip(leaves(kept), leaves(points), strict=True):
+                into[there] = leaf
+        source = Held((kept, flags))
+        return dataclasses.replace(self, source=source, admit=_as_kept, step=_as_kept)
+
+    def _parts(self) -> Iterator[tuple[Point, int]]:
+        """(some admitted records, the number of the first), as many at a time as make a part."""
+        for raw, first in self.source.parts(self.rows):
+            records = map_leaves(np.asarray, self.admit(raw))
+            for start in range(0, len(leaves(records)[0]), self.rows):
+                some = slice(start, start + self.rows)
+                yield map_leaves(lambda x, some=some: x[some], records), first + start
 
     @functools.cached_property
     def form(self) -> Any:
@@ -228,26 +182,29 @@ class Stream:
         how they are cut into parts.
         """
         weights = None if self.weights is None else self.weights[places]
-        source, rows = self.source.chosen(places), rows_of(size, self.rows)
+        source, rows = Chosen(self.source, places), rows_of(size, self.rows)
         return dataclasses.replace(self, source=source, rows=rows, weights=weights)
 
     def gathered(self, places: np.ndarray, size: int) -> Point:
         """The records at these places, which increase, in memory; filled up to `size` with what a
         step makes of NaN.
         """
-        assert isinstance(self.source, AbstractReader)
         records = map_leaves(np.asarray, self.admit(self.source.at(places)))
         return self.step(map_leaves(lambda x: _filled(x, size), records))[0]
 
+    @isolated
     def sums(self, part: Part) -> tuple[Sums, float]:
         """(the sum of part(points, outside, weights) over the parts, the sum of the weights).
 
         The filler is a part of its own.
         """
-        work = _Work(self.admit, self.step, part, self.rows, self.weights)
         total = Total()
-        for sums in self.source.totals(work, self.rows):
-            total.merge(sums)
+        for records, first in self._parts():
+            count, own = len(leaves(records)[0]), self.weights
+            weights = np.ones(count) if own is None else own[first : first + count]
+            points, outside = self.step(records)
+            sums = part(points, np.asarray(outside), weights)
+            total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
         if self.filler is not None:
             point, weight = self.filler
             one = map_leaves(lambda x: np.asarray(x)[None], point)
@@ -263,31 +220,7 @@ class Stream:
         return int(self.sums(_count)[0]) if self.n else 0
 
 
-class _Keep:
-    """Takes the moved records of a stream, part by part, into memory."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.points = map_leaves(lambda form: np.empty((stream.n, *form.shape)), stream.form)
-        self.outside = np.empty(stream.n, dtype=bool)
-
-    def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
-        records = map_leaves(np.asarray, self.stream.admit(raw))
-        for start in range(0, len(leaves(records)[0]), self.stream.rows):
-            some = slice(start, start + self.stream.rows)
-            points, outside = self.stream.step(map_leaves(lambda x, s=some: x[s], records))
-            there = slice(first + start, first + start + len(outside))
-            self.outside[there] = outside
-            for into, leaf in zip(leaves(self.points), leaves(points), strict=True):
-                into[there] = leaf
-        return None, None
-
-
-def _admitted(records: Any) -> Any:
-    return records
-
-
-def _as_kept(x: tuple[Point, np.ndarray]) -> tuple[Point, np.ndarray]:
+def _as_kept(x: Any) -> Any:
     return x
 
 

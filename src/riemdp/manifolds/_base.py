@@ -221,6 +221,8 @@ class AbstractManifold(ABC):
 
     def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
         """The derivative along each vector of the orthonormal frame is its coordinate."""
+        if self._is_submanifold:
+            return self._to_tangent(p, g)
         xp = namespace(p, g)
         p, g = xp.broadcast_arrays(p, g)
         if is_jax(p):
@@ -573,6 +575,25 @@ class AbstractManifold(ABC):
 
     def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
+
+
+class HomogeneousHadamard(AbstractManifold):
+    """A homogeneous Hadamard manifold whose parallel transport has a closed form."""
+
+    @property
+    def is_hadamard(self) -> bool:
+        return True
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return True
+
+    def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
+        return namespace(p).full(self._batch_shape(p), math.inf)
 
 
 def set_field(manifold: AbstractManifold, name: str, value: object) -> None:

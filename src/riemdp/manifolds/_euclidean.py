@@ -12,8 +12,7 @@ from .._errors import integer
 from .._namespace import namespace
 from .._trees import all_finite
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold, set_field
-from ._numerics import safe_sqrt
+from ._base import EPS, HomogeneousHadamard, set_field
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, init=False)
-class Euclidean(AbstractManifold):
+class Euclidean(HomogeneousHadamard):
     """Arrays of a fixed shape with <u, v> = sum of u * v: a flat, complete, homogeneous space. Its
     dimension is the number of entries.
 
@@ -58,10 +57,6 @@ class Euclidean(AbstractManifold):
         return math.prod(self.lengths)
 
     @property
-    def noise_size(self) -> int:
-        return self.dim
-
-    @property
     def origin(self) -> Array:
         return np.zeros(self.lengths)
 
@@ -69,26 +64,11 @@ class Euclidean(AbstractManifold):
     def curvature_bounds(self) -> tuple[float, float]:
         return (0.0, 0.0)
 
-    @property
-    def is_hadamard(self) -> bool:
-        return True
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
-
     def _exp(self, p: Array, v: Array) -> Array:
         return p + v
 
     def _log(self, p: Array, q: Array) -> Array:
         return q - p
-
-    def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         xp = namespace(p, q)
@@ -97,9 +77,6 @@ class Euclidean(AbstractManifold):
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
         xp = namespace(p, u, v)
         return xp.sum(self._over(p, u) * v, axis=self._axes)
-
-    def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._inner(p, v, v))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         return self._over(q, self._over(p, v))
@@ -127,9 +104,6 @@ class Euclidean(AbstractManifold):
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         return standard_normals(rng, shape + self.lengths)
 
-    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return self._from_coordinates(p, z)
-
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         v = self._over(p, v)
         return namespace(v).reshape(v, (*self._batch_shape(v), self.dim))
@@ -143,9 +117,6 @@ class Euclidean(AbstractManifold):
     def _resolution(self, center: Array, radius: float) -> float:
         largest = float(np.max(np.abs(np.asarray(center)), initial=0.0))
         return 4.0 * EPS * math.sqrt(self.dim) * (largest + radius)
-
-    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         return namespace(p, v).zeros(self._batch_shape(self._over(p, v)))

@@ -14,7 +14,6 @@ from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
 from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold, set_field
-from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 
 if TYPE_CHECKING:
@@ -129,9 +128,6 @@ class Grassmann(AbstractManifold):
     def _squared_dist(self, p: Array, q: Array) -> Array:
         return _squared_dist(p, q)
 
-    def _dist(self, p: Array, q: Array) -> Array:
-        return safe_sqrt(_squared_dist(p, q))
-
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         return self._to_tangent(q, on.carry(p, q, v))
 
@@ -144,17 +140,11 @@ class Grassmann(AbstractManifold):
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
         return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
 
-    def _norm(self, p: Array, v: Array) -> Array:
-        return safe_sqrt(self._inner(p, v, v))
-
     def _project(self, x: Array) -> Array:
         return on.nearest_orthonormal(x)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
         return x - p @ on.inner(p, x)
-
-    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
-        return self._to_tangent(p, g)
 
     def _defect(self, x: Array) -> Float[Array, "*batch"]:
         return on.defect(x)

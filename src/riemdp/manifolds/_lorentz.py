@@ -12,7 +12,7 @@ from .._errors import integer
 from .._namespace import is_jax, namespace, with_derivative
 from .._trees import all_finite
 from ._arrays import standard_normals
-from ._base import AbstractManifold, set_field
+from ._base import HomogeneousHadamard, set_field
 from ._numerics import (
     asinhc_sqrt,
     cosh_sqrt,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lorentz(AbstractManifold):
+class Lorentz(HomogeneousHadamard):
     """Hyperbolic space of curvature -1 as a hyperboloid in R^n: points with <x, x>_L = -x_0^2 +
     x_1^2 + ... = -1 and x_0 > 0. The dimension is n - 1.
 
@@ -76,10 +76,6 @@ class Lorentz(AbstractManifold):
         return self.n - 1
 
     @property
-    def noise_size(self) -> int:
-        return self.n - 1
-
-    @property
     def origin(self) -> Array:
         """(1, 0, ..., 0)."""
         return np.eye(1, self.n)[0]
@@ -88,18 +84,6 @@ class Lorentz(AbstractManifold):
     def curvature_bounds(self) -> tuple[float, float]:
         """(-1, -1); (0, 0) for the line n = 2, which has no planes."""
         return (-1.0, -1.0) if self.dim > 1 else (0.0, 0.0)
-
-    @property
-    def is_hadamard(self) -> bool:
-        return True
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     _repaired: ClassVar[str] = "each step"
     # Squares of coordinates overflow at 354.
@@ -180,9 +164,6 @@ class Lorentz(AbstractManifold):
         a = standard_normals(rng, (*shape, self.n - 1))
         return _on_sheet(sinhc_sqrt(dot(a, a))[..., None] * a)
 
-    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return _boosted(p, z, dot(p[..., 1:], z))
-
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _unboost(p, v[..., 1:])
 
@@ -222,9 +203,6 @@ class Lorentz(AbstractManifold):
     @property
     def _moves_to_origin(self) -> bool:
         return True
-
-    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         """(dim - 1) log(sinh|v| / |v|)."""

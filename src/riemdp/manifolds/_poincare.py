@@ -12,7 +12,7 @@ from .._errors import integer
 from .._namespace import namespace
 from .._trees import all_finite
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold, set_field
+from ._base import EPS, HomogeneousHadamard, set_field
 from ._numerics import (
     asinhc_sqrt,
     cosh_sqrt,
@@ -34,7 +34,7 @@ _LARGEST_NORM = (
 
 
 @dataclass(frozen=True)
-class PoincareBall(AbstractManifold):
+class PoincareBall(HomogeneousHadamard):
     """Hyperbolic space of curvature -1 in the open unit ball of R^n, with the metric <u, v>_p =
     4 <u, v> / (1 - |p|^2)^2. The dimension is n.
 
@@ -72,10 +72,6 @@ class PoincareBall(AbstractManifold):
         return self.n
 
     @property
-    def noise_size(self) -> int:
-        return self.n
-
-    @property
     def origin(self) -> Array:
         """The centre of the ball."""
         return np.zeros(self.n)
@@ -84,18 +80,6 @@ class PoincareBall(AbstractManifold):
     def curvature_bounds(self) -> tuple[float, float]:
         """(-1, -1); (0, 0) for the line n = 1, which has no planes."""
         return (-1.0, -1.0) if self.n > 1 else (0.0, 0.0)
-
-    @property
-    def is_hadamard(self) -> bool:
-        return True
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     _repaired: ClassVar[str] = "each step"
     # The gap 1 - |x|^2 has 3 digits left at 30.
@@ -155,10 +139,6 @@ class PoincareBall(AbstractManifold):
         turn = along_delta[..., None] * delta + along_p[..., None] * p
         return (b / a)[..., None] * (v + (2.0 / (d2 + a * b))[..., None] * turn)
 
-    def _retract(self, p: Array, v: Array) -> Array:
-        """The exponential map: p + v could leave the ball."""
-        return self._exp(p, v)
-
     def _project(self, x: Array) -> Array:
         """Points outside go to the sphere |x| = 1 - 1e-15, radially."""
         return _inside(x)
@@ -187,9 +167,6 @@ class PoincareBall(AbstractManifold):
         a = standard_normals(rng, (*shape, self.n)) / 2.0
         return _inside(tanhc_sqrt(dot(a, a))[..., None] * a)
 
-    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return self._from_coordinates(p, z)
-
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return v * (2.0 / _gap(p))[..., None]
 
@@ -205,9 +182,6 @@ class PoincareBall(AbstractManifold):
         spread = math.exp(growth) if growth < 700 else math.inf
         # What lies at the rim, moved inwards, loses .03 of this at most, of 1e7 such values.
         return EPS * math.sqrt(self.n) * (8.0 * (1.0 + radius) + 64.0 * spread)
-
-    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         """(dim - 1) log(sinh|v| / |v|)."""

@@ -14,7 +14,6 @@ from .._errors import InvalidArgument, invalid
 from .._namespace import namespace
 from ._arrays import split
 from ._base import AbstractManifold, Point, Tangent, set_field
-from ._numerics import safe_sqrt
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Bool, Float
@@ -125,17 +124,11 @@ class Product(AbstractManifold):
     def _log(self, p: Point, q: Point) -> Tangent:
         return self._each("_log", p, q)
 
-    def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._squared_dist(p, q))
-
     def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         return self._sum("_squared_dist", p, q)
 
     def _inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
         return self._sum("_inner", p, u, v)
-
-    def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._inner(p, v, v))
 
     def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
         return self._each("_transport", p, q, v)

@@ -16,6 +16,7 @@ from .._trees import all_finite
 from . import _spectral as sp
 from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold, set_field
+from ._numerics import safe_sqrt
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -74,6 +75,14 @@ class AbstractSPD(AbstractManifold):
     @abstractmethod
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
         """Inverse of `_to_frame`."""
+
+    def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
+        u, v = self._to_frame(p, u), self._to_frame(p, v)
+        return namespace(u, v).sum(u * v, axis=(-2, -1))
+
+    def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
+        v = self._to_frame(p, v)
+        return safe_sqrt(namespace(v).sum(v**2, axis=(-2, -1)))
 
     def _to_coordinates(self, p: Matrix, v: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(self._to_frame(p, v))

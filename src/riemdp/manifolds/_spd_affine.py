@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -11,7 +10,8 @@ import numpy as np
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
-from ._numerics import log_sinhc_sqrt, safe_sqrt
+from ._base import HomogeneousHadamard
+from ._numerics import log_sinhc_sqrt
 from ._spd import AbstractSPD
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SPDAffineInvariant(AbstractSPD):
+class SPDAffineInvariant(HomogeneousHadamard, AbstractSPD):
     """SPD matrices of size k with the affine-invariant (Fisher-Rao) metric g_W(U, V) =
     tr(W^-1 U W^-1 V).
 
@@ -61,41 +61,14 @@ class SPDAffineInvariant(AbstractSPD):
     """
 
     @property
-    def noise_size(self) -> int:
-        return self.dim
-
-    @property
     def curvature_bounds(self) -> tuple[float, float]:
         return (0.0, 0.0) if self.k == 1 else (-0.5, 0.0)
-
-    @property
-    def is_hadamard(self) -> bool:
-        return True
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
         return congruence(linalg.inverse_lower(_factor(p)), sp.sym(v))
 
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
         return congruence(_factor(p), s)
-
-    def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        u, v = self._to_frame(p, u), self._to_frame(p, v)
-        return namespace(u, v).sum(u * v, axis=(-2, -1))
-
-    def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        v = self._to_frame(p, v)
-        return safe_sqrt(namespace(v).sum(v**2, axis=(-2, -1)))
-
-    def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
-        return self._from_frame(p, sp.unpack(z, self.k))
 
     _widest_ball: ClassVar[float] = 16.0
 
@@ -132,9 +105,6 @@ class SPDAffineInvariant(AbstractSPD):
     def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         return _end(at, sp.unpack(c, self.k))
 
-    def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._squared_dist(p, q))
-
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return _squared_dist(p, q)
 
@@ -157,9 +127,6 @@ class SPDAffineInvariant(AbstractSPD):
 
     def _from_origin(self, p: Matrix, x: Matrix) -> Matrix:
         return congruence(_factor(p), sp.sym(x))
-
-    def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return namespace(p).full(p.shape[:-2], math.inf)
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         u = sp.eigenvalues(self._to_frame(p, v))

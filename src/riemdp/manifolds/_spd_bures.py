@@ -14,7 +14,7 @@ from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
 from ._base import EPS, Point, Tangent
-from ._numerics import safe_divide, safe_sqrt
+from ._numerics import safe_divide
 from ._operation import operation
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
@@ -105,13 +105,6 @@ class SPDBuresWasserstein(AbstractSPD):
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
         return _metric_root(sp.sym(p), sp.sym(s), 0.5)
 
-    def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        products = sp.lyapunov(sp.sym(p), sp.sym(u)) * sp.sym(v)
-        return 0.5 * namespace(products).sum(products, axis=(-2, -1))
-
-    def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._inner(p, v, v))
-
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance
         # l_r + l_s (4 l_r on the diagonal).
@@ -138,9 +131,6 @@ class SPDBuresWasserstein(AbstractSPD):
         lower, difference, _ = root_difference(p, q)
         half = lower @ difference @ linalg.inverse_lower(lower)
         return half + sp.transpose(half)
-
-    def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         lower, difference, _ = root_difference(p, q)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +10,8 @@ import numpy as np
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient
 from . import _spectral as sp
+from ._base import HomogeneousHadamard
 from ._divided import exp_slopes
-from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
 
@@ -52,7 +51,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SPDLogEuclidean(AbstractSPD):
+class SPDLogEuclidean(HomogeneousHadamard, AbstractSPD):
     """SPD matrices of size k with the log-Euclidean metric, which makes the matrix logarithm an
     isometry to symmetric matrices with the Frobenius product.
 
@@ -80,38 +79,14 @@ class SPDLogEuclidean(AbstractSPD):
     """
 
     @property
-    def noise_size(self) -> int:
-        return self.dim
-
-    @property
     def curvature_bounds(self) -> tuple[float, float]:
         return (0.0, 0.0)
-
-    @property
-    def is_hadamard(self) -> bool:
-        return True
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
         return _to_frame(self._prepared(p), v)
 
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
         return _from_frame(self._prepared(p), s)
-
-    def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        u, v = self._to_frame(p, u), self._to_frame(p, v)
-        return namespace(u, v).sum(u * v, axis=(-2, -1))
-
-    def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        v = self._to_frame(p, v)
-        return safe_sqrt(namespace(v).sum(v**2, axis=(-2, -1)))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
@@ -153,9 +128,6 @@ class SPDLogEuclidean(AbstractSPD):
         h = sp.unpack(c, self.k)
         return _end(at, h)
 
-    def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._squared_dist(p, q))
-
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         gap = _log_difference(self._prepared(p), q)
         return namespace(gap).sum(gap**2, axis=(-2, -1))
@@ -167,9 +139,6 @@ class SPDLogEuclidean(AbstractSPD):
         # D exp is self-adjoint for the trace product, hence the gradient is D exp[D exp[g]].
         at = self._prepared(p)
         return _from_frame(at, _from_frame(at, g))
-
-    def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return namespace(p).full(p.shape[:-2], math.inf)
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         return namespace(p, v).zeros(np.broadcast_shapes(p.shape[:-2], v.shape[:-2]))

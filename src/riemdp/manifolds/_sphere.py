@@ -147,9 +147,6 @@ class Sphere(AbstractManifold):
         batch = np.broadcast_shapes(p.shape, u.shape, v.shape)[:-1]
         return namespace(p, u, v).broadcast_to(dot(u, v), batch)
 
-    def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
-        return safe_sqrt(self._inner(p, v, v))
-
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         xp = namespace(p, q, v)
         # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the
@@ -169,9 +166,6 @@ class Sphere(AbstractManifold):
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
         return x - dot(p, x)[..., None] * p
-
-    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
-        return self._to_tangent(p, g)
 
     def _defect(self, x: Array) -> Float[Array, "*batch"]:
         return namespace(x).abs(safe_norm(x) - 1.0)

@@ -230,9 +230,6 @@ class Stiefel(AbstractManifold):
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
         return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
 
-    def _norm(self, p: Array, v: Array) -> Array:
-        return safe_sqrt(self._inner(p, v, v))
-
     def _project(self, x: Array) -> Array:
         return on.nearest_orthonormal(x)
 
@@ -248,9 +245,6 @@ class Stiefel(AbstractManifold):
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
         return x - p @ sym(on.inner(p, x))
-
-    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
-        return self._to_tangent(p, g)
 
     def _defect(self, x: Array) -> Float[Array, "*batch"]:
         return on.defect(x)

@@ -4,7 +4,6 @@ result carries a flag.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,22 +49,23 @@ def log_numerical(
     manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> NumericalLog:
     """Levenberg-Marquardt on q - exp(p, v) in orthonormal coordinates of v, with exact derivatives
-    of exp.
+    of exp, on the host.
 
     A trial step counts only if it brings the end of the geodesic nearer to q, so the residual never
     grows; near the solution the damping vanishes and convergence is quadratic.
     """
     xp = namespace(p, q)
+    p, q = np.asarray(p), np.asarray(q)
     batch = np.broadcast_shapes(p.shape[:-2], q.shape[:-2])
-    ps = xp.broadcast_to(p, batch + manifold.shape).reshape(-1, *manifold.shape)
-    qs = xp.broadcast_to(q, batch + manifold.shape).reshape(-1, *manifold.shape)
-    solve = _solved if xp is np else _on_jax()
-    value, residual, steps = solve(manifold, ps, qs, tolerance, max_steps)
+    ps = np.broadcast_to(p, batch + manifold.shape).reshape(-1, *manifold.shape)
+    qs = np.broadcast_to(q, batch + manifold.shape).reshape(-1, *manifold.shape)
+    value, residual, steps = _solved(manifold, ps, qs, tolerance, max_steps)
     value = value.reshape(batch + manifold.shape)
     residual, steps = residual.reshape(batch), steps.reshape(batch)
     converged = residual <= tolerance
-    length = manifold._norm(xp.broadcast_to(p, value.shape), value)
-    return NumericalLog(value, residual, converged, converged & (length < math.pi), steps)
+    length = manifold._norm(np.broadcast_to(p, value.shape), value)
+    found = (value, residual, converged, converged & (length < math.pi), steps)
+    return NumericalLog(*map(xp.asarray, found))
 
 
 def _solved(
@@ -140,49 +140,3 @@ def _exponential(x: Array, dx: Array) -> tuple[Array, Array]:
 def _blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
     upper, lower = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
     return np.concatenate([upper, lower], axis=-2)
-
-
-@functools.cache
-def _on_jax() -> Any:
-    """The same as one program, with derivatives of exp by JAX."""
-    import jax
-    import jax.numpy as jnp
-
-    def solve_one(
-        manifold: AbstractManifold, p: Any, q: Any, tolerance: float, max_steps: int
-    ) -> Any:
-        def gap(c: Any) -> Any:
-            return (manifold._exp_coordinates(p, c) - q).ravel()
-
-        def size(e: Any) -> Any:
-            return jnp.sqrt(jnp.sum(e * e))
-
-        def unfinished(state: tuple[Any, ...]) -> Any:
-            _, e, _, step = state
-            return (size(e) > tolerance) & (step < max_steps)
-
-        def improve(state: tuple[Any, ...]) -> tuple[Any, ...]:
-            c, e, damping, step = state
-            jacobian = jax.jacfwd(gap)(c)
-            normal = jacobian.T @ jacobian + damping * jnp.eye(manifold.dim)
-            trial = c - jnp.linalg.solve(normal, jacobian.T @ e)
-            e_trial = gap(trial)
-            better = size(e_trial) < size(e)
-            damping = jnp.where(better, 0.1 * damping, 10.0 * damping)
-            return (
-                jnp.where(better, trial, c),
-                jnp.where(better, e_trial, e),
-                jnp.maximum(damping, LEAST),
-                step + 1,
-            )
-
-        start = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
-        state = (start, gap(start), jnp.asarray(DAMPING), jnp.asarray(0))
-        c, e, _, steps = jax.lax.while_loop(unfinished, improve, state)
-        return manifold._from_coordinates(p, c), size(e), steps
-
-    def solve(manifold: AbstractManifold, ps: Any, qs: Any, tolerance: Any, max_steps: Any) -> Any:
-        one = functools.partial(solve_one, manifold, tolerance=tolerance, max_steps=max_steps)
-        return jax.vmap(one)(ps, qs)
-
-    return jax.jit(solve, static_argnums=0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -107,10 +106,6 @@ class _Driver:
             # computed, but is charged: which one it is, is not hidden.
             shape = () if self.repetitions is None else (self.repetitions,)
             self.target = self.source.integers(1, self.target + 1, shape)
-        helper = None
-        if not (self.repeated or self.source.reproducible):
-            helper = ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
-        self.helper = helper
         self.draws = PrivateDraws(
             self.source,
             context.account,
@@ -118,7 +113,6 @@ class _Driver:
             run.gradients[-1].noise_size(self.kernel),
             context.records,
             self.repetitions,
-            helper,
         )
 
     def _settle(self) -> None:
@@ -165,8 +159,6 @@ class _Driver:
         finally:
             if self.recorder is not None:
                 self.recorder.end()
-            if self.helper is not None:
-                self.helper.shutdown(wait=False, cancel_futures=True)
         if self.status == "completed" and self.run.output == "uniform":
             whole = self.run.charged()
             rest = tuple(w - s for w, s in zip(whole, self.progress.charged, strict=True))

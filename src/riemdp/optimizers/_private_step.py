@@ -37,7 +37,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
@@ -381,7 +380,6 @@ class PrivateDraws:
     noise_size: int  # normals of one noise vector
     records: int  # how many there are
     repetitions: int | None = None  # independent runs at once (None: one), for audits
-    helper: Executor | None = None  # a thread that draws half of a large request
 
     def take(self, queries: Sequence[Query], note: Callable[[], None]) -> list[Randomness]:
         """Pay for the guarantee, `note` it, then draw."""
@@ -392,7 +390,7 @@ class PrivateDraws:
             rows, gradient = query.drawn * (self.repetitions or 1), query.gradient
             size, normals = (rows, self.noise_size), np.zeros((rows, self.noise_size))
             if gradient.scale is not None:
-                normals = self.source.rounded_normals(gradient.scale, size, self.helper)
+                normals = self.source.rounded_normals(gradient.scale, size)
             elif rows > 0 and gradient.sigma > 0:
                 normals = self.source.normals(size)
             batches = gradient.batches.draw(self.source, self.records, rows)

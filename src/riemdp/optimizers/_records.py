@@ -20,7 +20,6 @@ from .._namespace import namespace
 from .._programs import traced
 from ..domains import Domain
 from ..domains._clamp import clamp_flagged
-from ..domains._sources import AbstractReader
 from ..domains._stream import Stream, rows_of, weighted_pairwise
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem, _chunk
@@ -50,11 +49,6 @@ class PrivateRecords:
     def come_in_parts(self) -> bool:
         """Whether they are read part by part."""
         return isinstance(self.held, Stream)
-
-    @property
-    def have_places(self) -> bool:
-        """Whether single ones can be read, of those that come in parts."""
-        return isinstance(self.held.source, AbstractReader)
 
     @property
     def called(self) -> str:

@@ -35,11 +35,6 @@ def check_streamed(data: PrivateRecords, step: AbstractStep, batches: Batches) -
     if not data.come_in_parts or isinstance(step, GradientStep):
         return
     name = data.called
-    if not data.have_places:
-        raise InvalidArgument(
-            f"argument `{name}` is a Dask array, which this optimiser does not read; give a mapped"
-            " file, an HDF5 or a Zarr array, or use DPRGD or DPRSGD"
-        )
     most = ENTRIES // data.entries
     if batches.sampling == "full" or batches.size > most:
         raise InvalidArgument(
@@ -55,7 +50,7 @@ def steps_at_once(data: PrivateRecords, indices: NDArray[np.int64] | None) -> in
     """
     if not data.come_in_parts:
         return None
-    if indices is None or not data.have_places:
+    if indices is None:
         return 0
     return ENTRIES // (indices.shape[1] * data.entries)
 

@@ -10,24 +10,20 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from functools import partial
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from .._errors import RiemdpError, check_float64, integer, invalid
-from .._parallel import each
 from ._discrete import discrete_gaussians
 from ._discrete_laplace import laplace_integer, laplace_vector
 from ._many import KEY, many_normals
 from ._rounded import rounded_normals
 
 _ROUNDS = 20
-PARALLEL = 1 << 15  # from how many numbers on a second thread is worth while
 _MANY = 1 << 10  # from how many normals on a key of their own is
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
@@ -169,9 +165,7 @@ class NoiseSource:
         with self._turn() as generator:
             return np.asarray(generator.standard_normal(shape))
 
-    def rounded_normals(
-        self, scale: float, shape: int | tuple[int, ...] = (), helper: Executor | None = None
-    ) -> NDArray[np.int64]:
+    def rounded_normals(self, scale: float, shape: int | tuple[int, ...] = ()) -> NDArray[np.int64]:
         """Independent integers with the law of round(scale N), N standard normal: exact up to a
         total-variation distance of 2^-125 for each, in integer arithmetic. None is beyond 13
         scales.
@@ -179,9 +173,6 @@ class NoiseSource:
         Args:
             scale: From 1 to 2^41, with at most 28 significant bits.
             shape: Of the result.
-            helper: Draws half of many integers in its thread, if keyed by the operating system. A
-                seeded source draws alone: it is one stream, whose numbers must not depend on how
-                threads take turns. Rows that an interrupt leaves undelivered are dropped.
 
         Source:
             Proof: docs/proofs/lattice.md.
@@ -192,10 +183,6 @@ class NoiseSource:
             dtype('int64')
         """
         count = shape if isinstance(shape, int) else math.prod(shape)
-        rows = () if isinstance(shape, int) else shape
-        many = count >= PARALLEL and rows[:1] > (1,)
-        if helper is not None and many and not self.reproducible:
-            return _by_two(partial(self.rounded_normals, scale), rows, helper)
         with self._turn() as generator:
             return rounded_normals(generator, scale, count).reshape(shape)
 
@@ -258,16 +245,6 @@ class NoiseSource:
         with self._turn() as generator:
             return np.asarray(generator.standard_gamma(a, shape))
 
-    def betas(
-        self,
-        a: float | NDArray[np.float64],
-        b: float | NDArray[np.float64],
-        shape: int | tuple[int, ...] = (),
-    ) -> NDArray[np.float64]:
-        """Beta(a, b) variables, a, b > 0 (broadcast against `shape`)."""
-        with self._turn() as generator:
-            return np.asarray(generator.beta(a, b, shape))
-
     def integers(self, low: int, high: int, shape: int | tuple[int, ...] = ()) -> NDArray[np.int64]:
         """Independent integers, uniform on low, ..., high - 1."""
         with self._turn() as generator:
@@ -295,30 +272,11 @@ class NoiseSource:
             ]
         return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
 
-    def key(self) -> Any:
-        """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide,
-        releases need more.
-        """
-        import jax
-
-        with self._turn() as generator:
-            return jax.random.PRNGKey(int(generator.integers(0, 2**63)))
-
     # ---------------------------------------------------------------- no trace
     def __repr__(self) -> str:
         return f"NoiseSource({'seeded, not private' if self.reproducible else 'operating system'})"
 
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
-
-
-def _by_two(
-    draw: Callable[[tuple[int, ...]], NDArray[Any]], shape: tuple[int, ...], helper: Executor
-) -> NDArray[Any]:
-    """Half of the rows drawn in the helper's thread, if it has one."""
-    half = shape[0] // 2
-    return np.concatenate(
-        each(helper, 1, draw, [(rows, *shape[1:]) for rows in (half, shape[0] - half)])
-    )
 
 
 def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:

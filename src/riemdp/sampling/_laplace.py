@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from functools import lru_cache, partial, singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, View, affine_points, hyperbolic_points, widest_ball
-from ._points import direction_and_exp, radii_and_normals
+from ._points import direction_and_exp
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -373,13 +373,13 @@ def sampler_of(manifold: AbstractManifold) -> Any:
 
 @_draw.register
 def _(manifold: Euclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = partial(_radial.flat_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
 def _(manifold: Product, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = partial(_radial.flat_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 
 
@@ -395,15 +395,15 @@ def _(manifold: SPDLogEuclidean, eta: Point, law: _Law, count: int, source: Nois
 def _(
     manifold: Lorentz | PoincareBall, eta: Point, law: _Law, count: int, source: NoiseSource
 ) -> Point:
-    lengths = partial(_radial.hyperbolic_radii, manifold.dim, law.sigma, count, source, law.cutoff)
-    radii, z = radii_and_normals(lengths, source, (count, manifold.noise_size))
+    radii = _radial.hyperbolic_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    z = source.normals((count, manifold.noise_size))
     return hyperbolic_points(manifold, eta, radii, z, law.view)
 
 
 @_draw.register(Sphere)
 @_draw.register(Stiefel)
 def _(manifold: Sphere | Stiefel, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = partial(_radial.sphere_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    radii = _radial.sphere_radii(manifold.dim, law.sigma, count, source, law.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 
 
@@ -449,10 +449,13 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
 
 # -------------------------------------------------------------------- helpers
 def _by_radius(
-    manifold: AbstractManifold, eta: Point, radii: Any, count: int, source: NoiseSource
+    manifold: AbstractManifold,
+    eta: Point,
+    radii: NDArray[np.float64],
+    count: int,
+    source: NoiseSource,
 ) -> Point:
-    lengths, z = radii_and_normals(radii, source, (count, manifold.noise_size))
-    return direction_and_exp(manifold, eta, lengths, z)
+    return direction_and_exp(manifold, eta, radii, source.normals((count, manifold.noise_size)))
 
 
 def is_flat(manifold: AbstractManifold) -> bool:

@@ -1,38 +1,17 @@
-"""From radii and directions to points, compiled or in batched linear algebra."""
+"""From radii and directions to points."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._parallel import each
 from .._trees import map_leaves
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
-from ..randomness import NoiseSource
-from ..randomness._source import PARALLEL
 
 if TYPE_CHECKING:
     from .._namespace import Array
-
-
-def radii_and_normals(
-    radii: Callable[[], NDArray[np.float64]], source: NoiseSource, shape: tuple[int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lengths and normals for directions: two independent draws, at the same time where they are
-    many. A seeded source is one stream, whose numbers come one after another.
-    """
-    if source.reproducible or math.prod(shape) < PARALLEL:
-        return radii(), source.normals(shape)
-    laws: list[Callable[[], NDArray[np.float64]]] = [radii, lambda: source.normals(shape)]
-    with ThreadPoolExecutor(1) as pool:
-        lengths, z = each(pool, 1, lambda law: law(), laws)
-    return lengths, z
 
 
 def direction_and_exp(manifold: AbstractManifold, eta: Point, radii: Array, z: Array) -> Point:
