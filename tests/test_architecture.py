@@ -39,7 +39,6 @@ HEAVY = {
 }
 NO_NOISE = {  # of a NoiseSource; every other public method draws noise
     "reproducible",  # says whether it has a seed
-    "key",  # for simulation: `problems` and `manifolds` name JAX's keys so, too
     "integers",  # choices: who takes part, the coins of an audit
     "subsets",
 }
