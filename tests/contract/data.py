@@ -44,6 +44,9 @@ def matrices(seed, n=N):
     return (vectors * np.exp(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
+PRIOR = riemdp.PublicPrior(SPD, matrices(7, 200), people=np.arange(200) % 4)
+
+
 def directions(seed, n=N):
     """Unit vectors about the origin of the sphere."""
     origin = np.asarray(SPHERE.origin)

@@ -28,6 +28,7 @@ LEDGER = Budget(400.0, 1e-3)  # what the sweeps' ledgers hold: more than any one
 CLAIMS = (
     "mean in a public ball",
     "private ball",
+    "public prior",
     "variance",
     "median",
     "tangent covariance",

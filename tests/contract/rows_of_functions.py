@@ -79,6 +79,30 @@ def twice(result):
     return found, bound * 0.5 / np.sin(0.5)
 
 
+def first_answer(result):
+    """The first noisy mean, and how far one record moves it."""
+    told = result.details
+    return told["answers"][0], 2 * told["radii"][0] / told["n"] * (1 + 1e-9)
+
+
+SMALL = Budget(0.3, 1e-6)  # of one stage with a public prior
+WRONG_PRIOR = (
+    *COMMON,
+    Refusal({"mechanism": "wrapped-gaussian"}),
+    Refusal({"weights": np.ones(60)}),
+    Refusal({"n_min": 10}),
+    Refusal({"count_outside": True}),
+    Refusal({"budget": PURE}),
+    Refusal({"ball": riemdp.PublicPrior(d.FLAT, d.short_rows(0))}, why="a prior for another space"),
+)
+
+
+def with_prior(variant, make=None, **fields):
+    """A row of `private_frechet_mean` with public records."""
+    fields = {"refusals": WRONG_PRIOR, "moved": first_answer} | fields
+    return mean(variant, make, ball=d.PRIOR, claim="public prior", **fields)
+
+
 MEANS = (
     mean(
         "wrapped-gaussian",
@@ -246,6 +270,24 @@ MEANS = (
         lists=False,
         refusals=WRONG_BUDGET,
     ),
+    with_prior("public prior, one stage", budget=SMALL),
+    with_prior("public prior, two stages"),
+    with_prior(
+        "people, public prior",
+        d.of_people(d.matrices),
+        budget=SMALL,
+        refusals=(*WRONG_PRIOR, *WRONG_GROUPS),
+    ),
+    Entry(
+        MEAN,
+        "public prior, two stages from a mapped file",
+        "public prior",
+        streamed(riemdp.private_frechet_mean, d.SPD, ball=d.PRIOR),
+        d.plain(d.matrices),
+        lists=False,
+        moved=first_answer,
+        refusals=WRONG_BUDGET,
+    ),
 )
 
 
@@ -383,6 +425,7 @@ MECHANISMS = (
     of_records(m.PrivateBall, d.SEARCH, claim="private ball"),
     of_records(m.AdaptiveVariance, AdaptiveBall(), claim="private ball"),
     of_records(m.VarianceNoise, d.BALL, claim="variance", moved=the_value),
+    of_records(m.PriorMean, d.PRIOR, claim="public prior", moved=first_answer),
     of_records(m.TangentMeanNoise, d.BALL, claim="mean in a public ball", moved=coordinates),
     of_records(m.TangentCovarianceNoise, d.BALL, claim="tangent covariance", moved=the_value),
 )

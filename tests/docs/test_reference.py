@@ -49,6 +49,7 @@ RESULTS = {
     "riemdp.releases.MeanRow",
     "riemdp.releases.Plan",
     "riemdp.releases.PlanRow",
+    "riemdp.releases.PriorRow",
     "riemdp.releases.SearchRow",
 }
 

@@ -22,6 +22,7 @@ class Query(enum.StrEnum):
     MEAN = "Fréchet mean"
     TANGENTS = "mean of clipped tangent vectors"
     VARIANCE = "Fréchet variance about the centre of the ball"
+    SHAPED = "mean of tangent vectors that are clipped in the shape of public records"
     MOMENT = "second moment of clipped tangent vectors"
 
 
@@ -50,6 +51,9 @@ class Facts:
         error: What the stated error is: "exact", "upper bound", "estimate" or "no formula".
         outside: The `OutsideCount` of the records outside the ball.
         valid: The `ValidCount` of the records that are points.
+        public_value: What the public records of a prior say alone, without a private one.
+        public_error: What that is expected to be wrong by for one more person, measured on public
+            people alone: each is compared with the others. None for fewer than two.
         clipping: What was done with each record, in words.
         person_is: What stands for a person, in words.
         others: Further facts of one method.
@@ -73,6 +77,8 @@ class Facts:
     error: str | None = None
     outside: OutsideCount | None = None
     valid: ValidCount | None = None
+    public_value: Any = None
+    public_error: float | None = None
     clipping: str | None = None
     person_is: str | None = None
     others: tuple[tuple[str, Any], ...] = ()

@@ -8,6 +8,7 @@ from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
+from ._prior_mean import PriorMean as PriorMean
 from ._private_ball import AdaptiveMean as AdaptiveMean
 from ._private_ball import PrivateBall as PrivateBall
 from ._release import Release

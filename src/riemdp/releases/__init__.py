@@ -7,6 +7,7 @@ from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
 from ._plan import plan_private_mean
+from ._prior import PriorRow as PriorRow
 from ._private_ball import private_ball
 from ._table import Plan as Plan
 from ._table import PlanRow as PlanRow

@@ -25,7 +25,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ..statistics import AmbientMean, Records
+from ..statistics import AmbientMean, PublicPrior, Records
 from ..statistics._membership import unit_of
 from ..statistics._people import People
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
@@ -44,13 +44,14 @@ from ._choices import (
 from ._options import PRIVATE_BALL, check_options, refused, spending
 from ._people import facts as people_facts
 from ._people import of_groups
+from ._prior import PUBLIC_PRIOR, of_prior
 from ._remembered import chosen, counted, counted_mechanism, mean_query
 
 
 def private_frechet_mean(
     manifold: AbstractManifold,
     X: RecordsLike,
-    ball: Ball | AdaptiveBall | None = None,
+    ball: Ball | AdaptiveBall | PublicPrior | None = None,
     budget: Budget | None = None,
     *,
     mechanism: str = "auto",
@@ -71,8 +72,9 @@ def private_frechet_mean(
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
-            with a public share of the budget, and is `release.facts.ball` then. Default:
-            `AdaptiveBall()`.
+            with a public share of the budget, and is `release.facts.ball` then. Or a `PublicPrior`:
+            noise is shaped by public records of the same kind and the result is shrunk towards
+            their mean, which is `release.facts.public_value`. Default: `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
             "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (the mean of clipped tangent vectors at
@@ -163,7 +165,7 @@ def private_frechet_mean(
 def prepared_mean(
     manifold: AbstractManifold,
     X: RecordsLike,
-    ball: Ball | AdaptiveBall | None = None,
+    ball: Ball | AdaptiveBall | PublicPrior | None = None,
     budget: Budget | Noise | None = None,
     *,
     mechanism: str = AUTO,
@@ -182,8 +184,13 @@ def prepared_mean(
     if ball is None or isinstance(ball, AdaptiveBall):
         if mechanism != AUTO:
             raise refused("mechanism", mechanism, PRIVATE_BALL, "give a public `ball`")
-        check_options(given, None)
+        check_options(given, PRIVATE_BALL)
         return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
+    if isinstance(ball, PublicPrior):
+        if mechanism != AUTO:
+            raise refused("mechanism", mechanism, PUBLIC_PRIOR, "give a public Ball")
+        check_options(given, PUBLIC_PRIOR)
+        return of_prior(manifold, X, ball, spend, budget, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from .._errors import InvalidArgument, invalid
 from ..privacy import Budget
 from ..privacy._noise import Noise
-from ._choices import AUTO, COMPARED, EXTRINSIC, OPTIMIZED, TANGENT_MEAN
+from ._choices import AUTO, COMPARED, EXTRINSIC, MECHANISMS, OPTIMIZED, TANGENT_MEAN
 
 PRIVATE_BALL = "a ball that is found privately"
 # The mechanisms in a public ball that each option goes with. With a ball that is found privately
@@ -46,12 +46,12 @@ def spending(budget: object, ball: object) -> tuple[Budget | Noise, Budget]:
     return budget, stated
 
 
-def check_options(options: Mapping[str, object], mechanism: str | None) -> None:
+def check_options(options: Mapping[str, object], mechanism: str) -> None:
     """Refuse an option that the mechanism does nothing with.
 
     Args:
         options: The options, by name; None is "not given".
-        mechanism: Its name, or None where the ball is found privately.
+        mechanism: Its name; or what takes none of these options, in words.
 
     Raises:
         InvalidArgument: The first such option, with what to do about it.
@@ -61,8 +61,8 @@ def check_options(options: Mapping[str, object], mechanism: str | None) -> None:
             continue
         if name == "count_outside" and not isinstance(value, bool):
             raise invalid(name, value, "give True, False, or None")
-        if mechanism is None:
-            raise refused(name, value, PRIVATE_BALL, "give a public `ball`")
+        if mechanism not in MECHANISMS:
+            raise refused(name, value, mechanism, "give a public Ball")
         counts_nothing = name == "count_outside" and value is False and mechanism in OPTIMIZED
         if mechanism not in GOES_WITH[name] and not counts_nothing:
             ways = " or ".join(repr(kind) for kind in GOES_WITH[name])

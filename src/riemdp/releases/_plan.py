@@ -25,6 +25,7 @@ from ..mechanisms._common import PointMechanism, PureMechanism, optional_ball
 from ..mechanisms._counted import check_wanted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
+from ..statistics import PublicPrior
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights
 from ._adaptive_plan import SearchRow, plan_adaptive_mean
 from ._choices import (
@@ -38,7 +39,8 @@ from ._choices import (
     law_in_ball,
     try_build,
 )
-from ._options import check_options
+from ._options import PRIVATE_BALL, check_options
+from ._prior import PUBLIC_PRIOR, PriorRow, plan_prior_mean
 from ._table import Column, Plan, PlanRow, budget_columns, chosen_of
 from ._typical import typical_error
 
@@ -119,6 +121,15 @@ def plan_private_mean(
 @overload
 def plan_private_mean(
     manifold: AbstractManifold,
+    ball: PublicPrior,
+    n: int,
+    budgets: Budgets,
+) -> Plan[PriorRow]: ...
+
+
+@overload
+def plan_private_mean(
+    manifold: AbstractManifold,
     ball: Ball,
     n: int | None,
     budgets: Budgets,
@@ -131,14 +142,14 @@ def plan_private_mean(
 
 def plan_private_mean(
     manifold: AbstractManifold,
-    ball: Ball | AdaptiveBall,
+    ball: Ball | AdaptiveBall | PublicPrior,
     n: int | None,
     budgets: Budgets,
     *,
     weights: ArrayLike | None = None,
     n_min: int | None = None,
     count_outside: bool | None = None,
-) -> Plan[MeanRow] | Plan[SearchRow]:
+) -> Plan[MeanRow] | Plan[SearchRow] | Plan[PriorRow]:
     """The expected error of `private_frechet_mean` for each mechanism and budget, from public facts
     alone. It reads no record and spends nothing.
 
@@ -165,7 +176,7 @@ def plan_private_mean(
 
     Args:
         manifold: The space.
-        ball: A public `Ball`, or an `AdaptiveBall`.
+        ball: A public `Ball`, an `AdaptiveBall`, or a `PublicPrior`.
         n: The public number of records, at least 1; None where `n_min` is given. With an
             `AdaptiveBall`, None leaves out what depends on n, and the options below are refused.
         budgets: A `Budget` or a list of them. A number is read as a pure budget of that epsilon
@@ -178,7 +189,8 @@ def plan_private_mean(
     Returns:
         A `Plan` with rows of `MeanRow`: a table with `str()`, `.best(budget)` and `.plot()`. For an
         `AdaptiveBall` the rows are of `SearchRow`: how many records are needed and, with n given,
-        what the search costs and when a public ball would be better.
+        what the search costs and when a public ball would be better. For a `PublicPrior` they are
+        of `PriorRow`, which says where the public mean alone is as good.
 
     Raises:
         InvalidArgument: An argument cannot be used. What a space, a ball or a budget does not allow
@@ -195,8 +207,12 @@ def plan_private_mean(
     manifold = admit_manifold(manifold, ball, "plan_private_mean(manifold, ball, n, budgets)")
     given = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
     if isinstance(ball, AdaptiveBall):
-        check_options(given, None)
+        check_options(given, PRIVATE_BALL)
         return plan_adaptive_mean(manifold, ball, n, budgets)
+    if isinstance(ball, PublicPrior):
+        check_options(given, PUBLIC_PRIOR)
+        records = integer("n", n, remedy=_NEEDS_N if n is None else None)
+        return plan_prior_mean(manifold, ball, records, budgets)
     check_options(given, AUTO)
     if n_min is not None and n is not None:
         raise invalid("n", n, "it is private where `n_min` is given; give None")

@@ -2,6 +2,7 @@
 
 from ._frechet_mean import MeanResult, frechet_mean
 from ._public_prior import PublicPrior
+from ._public_prior import Shape as Shape
 from ._query import AmbientMean as AmbientMean
 from ._query import FrechetMean
 from ._query import Records as Records
@@ -13,6 +14,7 @@ from ._sensitivity import (
     mean_gradient_sensitivity,
     strong_convexity,
 )
+from ._shaped_mean import ShapedMean as ShapedMean
 from ._tangent_mean import TangentMean
 from ._variance import FrechetVariance as FrechetVariance
 

@@ -136,6 +136,17 @@ class PublicPrior:
                 " with the public mean as centre"
             )
 
+    def on(self, manifold: AbstractManifold) -> PublicPrior:
+        """The same, for records of this space.
+
+        Raises:
+            InvalidArgument: It was made for another one.
+        """
+        if self.manifold != manifold:
+            remedy = f"it was made for {self.manifold!r}, and the records are of {manifold!r}"
+            raise invalid("ball", self, remedy)
+        return self
+
     @functools.cached_property
     def n(self) -> int:
         """The number of public records."""
@@ -173,6 +184,11 @@ class PublicPrior:
     def logs(self) -> Floats:
         """(n, dim) coordinates of the public records in the frame of the eigenvectors."""
         return held(self._logs @ self.basis)
+
+    @functools.cached_property
+    def residuals(self) -> Floats:
+        """(n, dim), the same about the mean of each person (and class)."""
+        return held(self._about_means @ self.basis)
 
     def shape_of(self, power: float) -> Shape:
         """The frame at the centre with the shape Lam^power: 1/2 for a mean, 1 for whitening."""
@@ -239,6 +255,12 @@ class PublicPrior:
         return log_flagged(self.manifold, self.center, self.X)[0]
 
     @functools.cached_property
+    def _about_means(self) -> Floats:
+        places, many = self._groups
+        means = _sums(self._logs, places, many) / np.bincount(places)[:, None]
+        return self._logs - means[places]
+
+    @functools.cached_property
     def _groups(self) -> tuple[Places, int]:
         """The person and class of each record, as one place, and how many of these there are."""
         many = 1 if self.y is None else len(self.classes)
@@ -251,9 +273,7 @@ class PublicPrior:
 
     @functools.cached_property
     def _eigen(self) -> tuple[Floats, Floats]:
-        places, many = self._groups
-        means = _sums(self._logs, places, many) / np.bincount(places)[:, None]
-        values, vectors = _linalg.eigh(ledoit_wolf(self._logs - means[places], self._freedom))
+        values, vectors = _linalg.eigh(ledoit_wolf(self._about_means, self._freedom))
         values, vectors = np.asarray(values)[::-1], np.asarray(vectors)[:, ::-1]
         if not 0.0 < values[0] < math.inf:
             raise InvalidArgument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,19 +75,25 @@ class TangentMean(AbstractQuery):
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
         """
-        d = self.domain
         records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
-        step = functools.partial(shortened_logs, d.manifold, d.center, d.radius)
         if isinstance(records, Stream):
-            return of_stream(records.moved(step))
-        points, outside = step(records)
+            return of_stream(records.moved(self._step))
+        points, outside = self._step(records)
         return Records(points, None, outside)
+
+    @property
+    def _step(self) -> Callable[[Point], tuple[Floats, Flags]]:
+        """A function from admitted records to the vectors that are averaged, and which of the
+        records were longer or no points; one that can be sent to another process.
+        """
+        d = self.domain
+        return functools.partial(shortened_logs, d.manifold, d.center, d.radius)
 
     def shorten(self, y: Floats) -> Records:
         """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
-        points, longer = _shortened(y, self.domain.radius)
+        points, longer = clipped(y, self.domain.radius)
         return Records(points, None, longer)
 
     def coordinates(self, records: Records) -> Floats:
@@ -120,11 +127,11 @@ def shortened_logs(
 ) -> tuple[Floats, Flags]:
     """Coordinates of shortened logarithms, and which records are longer or no points."""
     y, valid = log_flagged(manifold, center, records)
-    points, longer = _shortened(y, radius)
+    points, longer = clipped(y, radius)
     return points, longer | ~valid
 
 
-def _shortened(y: Floats, radius: float) -> tuple[Floats, Flags]:
+def clipped(y: Floats, radius: float) -> tuple[Floats, Flags]:
     """Vectors shortened to the radius, and which of them were longer."""
     length = np.sqrt(np.sum(y**2, axis=-1))
     longer = length > radius

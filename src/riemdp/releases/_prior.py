@@ -1,0 +1,139 @@
+"""A private mean where public records of the same kind are known, and its plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._errors import invalid
+from ..domains._door import admit_in_parts
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import PriorMean, Release
+from ..mechanisms._base import Ready
+from ..privacy import Budget
+from ..privacy._cautions import warn_of
+from ..privacy._noise import Noise
+from ..statistics import PublicPrior
+from ..statistics._membership import unit_of
+from ..statistics._prior_constants import USELESS_NOISE
+from ._people import facts as people_facts
+from ._people import of_groups
+from ._table import Column, Plan, PlanRow, budget_columns
+
+PUBLIC_PRIOR = "a mean with a public prior"
+_ALONE = "the public model alone"
+_CLIPPED = (
+    "every record becomes the tangent vector that points to it from the public centre, divided by"
+    " the root of the public shape and shortened to the radius; a record that is not a valid point"
+    " counts as the centre"
+)
+
+
+def of_prior(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    prior: PublicPrior,
+    spend: Budget | Noise,
+    budget: Budget,
+    groups: object,
+) -> Ready:
+    """The mean of private records with what public ones say: one mechanism, one charge."""
+    grouped = of_groups(manifold, X, groups, None)
+    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
+    mechanism = PriorMean(manifold, prior, n=n, budget=spend)
+    details: dict[str, Any] = {
+        "manifold": manifold,
+        "budget": budget,
+        "clipping": _CLIPPED,
+        **people_facts(grouped, found=True),
+    }
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        return release._knowing(details)
+
+    return mechanism._ready(records, unit_of(grouped)).then(finish)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PriorRow(PlanRow):
+    """One budget of a mean with a public prior. `expected_error` is that of the mean shrunk towards
+    the public one, if the private people are to the public ones as these are to each other; it
+    leaves out what clipping does.
+
+    Attributes:
+        stages: How many noisy means there are.
+        noise: Root mean square length of the noise, before shrinking.
+        public_error: What the public mean alone is expected to be wrong by; None where it was not
+            measured.
+        alone: Whether the public mean alone is as good.
+    """
+
+    stages: int = 0
+    noise: float | None = None
+    public_error: float | None = None
+    alone: bool = False
+
+
+def _figure(x: float | None) -> str:
+    return "-" if x is None else f"{x:.3g}"
+
+
+_COLUMNS: tuple[Column[PriorRow], ...] = (
+    *budget_columns(),
+    Column("stages", lambda row: str(row.stages)),
+    Column("noise", lambda row: _figure(row.noise)),
+    Column("public mean alone", lambda row: _figure(row.public_error)),
+    Column("together", lambda row: _figure(row.expected_error)),
+    Column("note", lambda row: row.note),
+)
+_MEASURED = (
+    "The error of the public mean alone is measured on public people, each compared with the"
+    " others. Where the private people are unlike the public ones it is larger, and so is that of"
+    " both together: a public Ball with noise that is not shaped can then be better"
+)
+_NOT_MEASURED = (
+    "What the public mean alone is worth is not known: give the public records of several people,"
+    " PublicPrior(..., people=labels)"
+)
+
+
+def plan_prior_mean(
+    manifold: AbstractManifold,
+    prior: PublicPrior,
+    n: int,
+    budgets: Budget | float | Sequence[Budget | float],
+) -> Plan[PriorRow]:
+    """What a mean of n records with a public prior is expected to give, from public numbers."""
+    prior.on(manifold)
+    given = budgets if isinstance(budgets, list | tuple) else [budgets]
+    many = [b for b in given if isinstance(b, Budget)]
+    if not many or len(many) != len(given):
+        raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
+    title = f"Private mean with {prior!r}: n = {n}, replace-one neighbours"
+    note = _NOT_MEASURED if prior.error is None else _MEASURED
+    return Plan(title, tuple(_row(prior, n, budget) for budget in many), _COLUMNS, (note,))
+
+
+def _row(prior: PublicPrior, n: int, budget: Budget) -> PriorRow:
+    if budget.delta == 0.0:
+        return PriorRow(mechanism=PriorMean.name, budget=budget, note="needs delta > 0")
+    mechanism = PriorMean(prior.manifold, prior, n=n, budget=budget)
+    noise, public = mechanism.noise_length, prior.error
+    together = noise if public is None else noise * public / math.hypot(noise, public)
+    alone = public is not None and noise > USELESS_NOISE * public
+    return PriorRow(
+        mechanism=PriorMean.name,
+        budget=budget,
+        note=_ALONE if alone else "",
+        eligible=True,
+        typical_error=together,
+        expected_error=together,
+        stages=len(mechanism.stages),
+        noise=noise,
+        public_error=public,
+        alone=alone,
+    )
