@@ -1,5 +1,5 @@
 """Measure private means without a ball on data that come with the packages, and write the table
-into docs/private-balls.md (between its two markers). Run it as
+into docs/evidence/ball-search.md (between its two markers). Run it as
 `python -m tools.private_ball_table`.
 
 Covariances of patches of handwritten digits (scikit-learn), of neighbourhoods of the breast cancer
@@ -21,7 +21,7 @@ import riemdp as R
 from papers.checks import write_between
 from papers.data import digit_covariances
 
-PAGE = Path("docs/private-balls.md")
+PAGE = Path("docs/evidence/ball-search.md")
 MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (0.3, 1.0, 3.0)
 DELTA = 1e-5
