@@ -195,15 +195,16 @@ def test_nobody_there_is_an_error_that_says_so():
 def _crash_after(last: int, setup: Setup, state) -> None:
     """A run of two agents whose server dies right after a round."""
 
-    class Crash(RuntimeError):
-        pass
+    class Dies(Fake):
+        def agents(self):
+            if len(self.sent) > last:
+                raise ConnectionError
+            return super().agents()
 
-    def crash(record):
-        if record.round == last:
-            raise Crash
-
-    with pytest.raises(Crash):
-        _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+    clock = Clock()
+    fake = Dies({"a": "good", "b": "good"}, clock)
+    with pytest.raises(ConnectionError):
+        Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
 
 
 def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):

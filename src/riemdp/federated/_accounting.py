@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from ..optimizers import DPRGD
@@ -363,26 +363,15 @@ def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     return sigma
 
 
-class Round(Protocol):
-    """What the cost of a round depends on."""
-
-    @property
-    def invited(self) -> int: ...
-
-    @property
-    def eligible(self) -> int: ...
-
-
 def realised_guarantee(
-    local: Guarantee, records: Sequence[Round], how: str, invitations: int
+    local: Guarantee, rates: Sequence[tuple[int, int]], how: str, invitations: int
 ) -> Guarantee:
     """What the rounds that happened cost a record: invited / eligible of each (uniform), or
     `invitations` times (round-robin).
     """
-    if not records:
+    if not rates:
         return local.repeat(0)
     if how == "round-robin":
         return local.repeat(invitations)
-    return participation(
-        local, invited=[r.invited for r in records], eligible=[r.eligible for r in records]
-    )
+    invited, eligible = zip(*rates, strict=True)
+    return participation(local, invited=invited, eligible=eligible)

@@ -286,14 +286,12 @@ class Coordinator:
         A composition of the rates that happened: for a run whose rates depended on its outputs, the
         budget is what holds, because `may_invite` and `places` keep it.
         """
-        records = list(self.records)
+        rates = [(r.invited, r.eligible) for r in self.records]
         if self.open is not None:
-            records.append(
-                RoundRecord(len(records), self._invited_now, self._eligible_now, 0, 0, 0, False)
-            )
+            rates.append((self._invited_now, self._eligible_now))
         most = max(self.invitations.values(), default=0)
         each = [
-            realised_guarantee(g, records, self.prirfed.participation, most)
+            realised_guarantee(g, rates, self.prirfed.participation, most)
             for g in self.plan.local.values()
         ]
         return worst(each, self.plan.delta)

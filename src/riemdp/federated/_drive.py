@@ -215,7 +215,6 @@ def drive(
     state: str | Path | None = None,
     clock: Clock = time.monotonic,
     pause: Pause = time.sleep,
-    on_round: Callable[[RoundRecord], None] | None = None,
 ) -> Coordinator:
     """Run all rounds that the budget allows.
 
@@ -232,7 +231,6 @@ def drive(
             round, and a run that finds one goes on from it.
         clock: Seconds, for tests.
         pause: Waits, for tests.
-        on_round: Called with the record of each closed round.
 
     Returns:
         The server, with `value`, `records` and `guarantee()`.
@@ -261,36 +259,11 @@ def drive(
     if state is not None and Path(state).exists():
         server.load(state)
         log.info("resumed after %d rounds", len(server.records))
-    while not server.finished:
-        there = sites.there(server.fewest)
-        for name, records in there.items():
-            enrol(server, setup, name, records)
-        eligible = [name for name, records in there.items() if server.sizes[name] == records]
-        if not eligible:
-            log.warning(
-                "no agent is there any more; the run ends after %d rounds", len(server.records)
-            )
-            break
-        if len(eligible) < server.fewest:
-            log.warning(
-                "%d agents are there, and the noise needs %d; the run ends after %d rounds",
-                len(eligible),
-                server.fewest,
-                len(server.records),
-            )
-            break
-        places = server.places(eligible)
-        if places is None:
-            log.warning(
-                "another round among %d agents would exceed the budget; the run ends here",
-                len(eligible),
-            )
-            break
-        invited = server.invite(eligible, places=places)
+    while not server.finished and _invited(server, setup, sites):
         if state is not None:
             server.save(state)  # charged on disk before anything is sent
         sites.ask(
-            invited,
+            server.open or (),
             server.value,
             len(server.records),
             _taking(server),
@@ -301,9 +274,28 @@ def drive(
         if state is not None:
             server.save(state)
         log.info("%s", in_words(record, server.prirfed.rounds))
-        if on_round is not None:
-            on_round(record)
     return server
+
+
+def _invited(server: Coordinator, setup: Setup, sites: Waiting) -> bool:
+    """Open a round among those that are there; False, and why, where there can be none."""
+    there = sites.there(server.fewest)
+    for name, records in there.items():
+        enrol(server, setup, name, records)
+    eligible = [name for name, records in there.items() if server.sizes[name] == records]
+    many, done = len(eligible), len(server.records)
+    places = server.places(eligible) if many >= server.fewest else None
+    if places is not None:
+        server.invite(eligible, places=places)
+    elif not eligible:
+        log.warning("no agent is there any more; the run ends after %d rounds", done)
+    elif many < server.fewest:
+        words = "%d agents are there, and the noise needs %d; the run ends after %d rounds"
+        log.warning(words, many, server.fewest, done)
+    else:
+        words = "another round among %d agents would exceed the budget; the run ends here"
+        log.warning(words, many)
+    return places is not None
 
 
 def in_words(record: RoundRecord, rounds: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from .._errors import invalid
 from .._files import write_text
-from ._search import Said, context_of_ask
+from ..manifolds import AbstractManifold
+from ._protocol import context_of
 from ._search_sites import Ask
 from ._terms import SearchTerms
 
@@ -59,8 +61,29 @@ def read_state(
     return found
 
 
+@dataclass(frozen=True)
+class Said:
+    """What came of one question: released numbers and names only.
+
+    Attributes:
+        asked: The names of the sites that were asked.
+        answered: Those that gave an answer.
+        values: The noisy sum over them; None where there is none.
+    """
+
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+    values: tuple[float, ...] | None
+
+
+def context_of_ask(manifold: AbstractManifold, ask: Ask) -> bytes:
+    """A digest of a question: answers to other questions have no sum."""
+    numbers = (ask.kind, ask.factor, float(ask.share), float(ask.limit), float(ask.unit))
+    return context_of(manifold, ask.center, *numbers)
+
+
 class Transcript:
-    """`Journal` of a server: released numbers and names of sites; no record, noise or key.
+    """What came of the questions of a server: no record, no noise, no key.
 
     A question that was sent when the server died has no answer: its share is lost, as for one that
     no site answers.
@@ -89,6 +112,7 @@ class Transcript:
         self.before = len(self.questions)  # asked by servers before this one
 
     def said(self, ask: Ask, number: int) -> Said | None:
+        """What came of a question before this server started; None if it has not been asked."""
         if number >= self.before:
             return None
         told = self.questions[number]
@@ -109,12 +133,14 @@ class Transcript:
             None if values is None else tuple(values),
         )
 
-    def begin(self, ask: Ask, number: int, names: tuple[str, ...]) -> None:
+    def begin(self, ask: Ask, names: tuple[str, ...]) -> None:
+        """Write down that a question will be sent now."""
         told = {"question": self._digest(ask), "asked": list(names), "answered": [], "values": None}
         self.questions.append(told)
         self._write()
 
     def end(self, said: Said) -> None:
+        """Write down what came of it."""
         self.questions[-1] |= {
             "answered": list(said.answered),
             "values": None if said.values is None else list(said.values),

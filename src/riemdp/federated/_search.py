@@ -24,7 +24,6 @@ import numpy as np
 from .._errors import InvalidArgument, RiemdpError
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_in_parts, admit_point, admit_records
-from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
 from ..mechanisms._search_answers import SearchAnswers
@@ -33,7 +32,8 @@ from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ..statistics._people import people
 from ._aggregate import as_point
-from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
+from ._journal import Said, Transcript, context_of_ask
+from ._protocol import Admitted, Cost, Protocol, check_labels
 from ._search_sites import (
     SCALE,
     SQUARES,
@@ -133,12 +133,6 @@ def _about(ask: Ask, center: Point) -> Ask:
     return Ask(ask.kind, ask.share, center, ask.limit, ask.unit, ask.factor)
 
 
-def context_of_ask(manifold: AbstractManifold, ask: Ask) -> bytes:
-    """A digest of a question: answers to other questions have no sum."""
-    numbers = (ask.kind, ask.factor, float(ask.share), float(ask.limit), float(ask.unit))
-    return context_of(manifold, ask.center, *numbers)
-
-
 # ---------------------------------------------------------------------------------- at the server
 class Sites(Typed):
     """What carries questions to sites and brings their answers."""
@@ -163,37 +157,6 @@ class Asked:
     asked: int
     answered: int
     heard: bool
-
-
-@dataclass(frozen=True)
-class Said:
-    """What came of one question: released numbers and names only.
-
-    Attributes:
-        asked: The names of the sites that were asked.
-        answered: Those that gave an answer.
-        values: The noisy sum over them; None where there is none.
-    """
-
-    asked: tuple[str, ...]
-    answered: tuple[str, ...]
-    values: tuple[float, ...] | None
-
-
-class Journal(Typed):
-    """Where a server keeps what came of its questions, for another one that goes on from there."""
-
-    def said(self, ask: Ask, number: int) -> Said | None:
-        """What came of a question before this server started; None if it has not been asked."""
-        ...
-
-    def begin(self, ask: Ask, number: int, names: tuple[str, ...]) -> None:
-        """Write down that a question will be sent now."""
-        ...
-
-    def end(self, said: Said) -> None:
-        """Write down what came of it."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +188,7 @@ class SumsOverSites(SearchAnswers):
         domain: Where the ball is searched.
         terms: The public settings.
         sites: What carries the messages.
-        journal: Where what came of each question is kept. None: nowhere.
+        journal: Where what came of each question is kept. None: in memory.
         on_question: Called with the number of each question and what came of it.
     """
 
@@ -234,13 +197,13 @@ class SumsOverSites(SearchAnswers):
         domain: SearchDomain,
         terms: SearchTerms,
         sites: Sites,
-        journal: Journal | None = None,
+        journal: Transcript | None = None,
         on_question: Callable[[int, Asked], None] | None = None,
     ):
         noise = terms.noise_of_sites
         super().__init__(domain, noise.each)
         self.terms, self.sites, self.noise_of_sites = terms, sites, noise
-        self.journal, self.on_question = journal, on_question
+        self.journal, self.on_question = journal or Transcript(terms), on_question
         self.transcript: list[Asked] = []
         self.lost = 0.0
         self._missed: dict[str, int] = {}  # how often a site did not answer
@@ -292,9 +255,7 @@ class SumsOverSites(SearchAnswers):
         """
         while True:
             number = len(self.transcript)
-            said = None if self.journal is None else self.journal.said(ask, number)
-            if said is None:
-                said = self._said(ask, number)
+            said = self.journal.said(ask, number) or self._said(ask, number)
             heard = said.values is not None
             asked = Asked(ask.kind, ask.share, len(said.asked), len(said.answered), heard)
             self.transcript.append(asked)
@@ -316,16 +277,14 @@ class SumsOverSites(SearchAnswers):
     def _said(self, ask: Ask, number: int) -> Said:
         """Ask the sites that are there."""
         names = self._names()
-        if self.journal is not None:
-            self.journal.begin(ask, number, tuple(names))
+        self.journal.begin(ask, tuple(names))
         replies = self.sites.ask(tuple(names), ask, number)
         size = ask.size(self.manifold)
         valid = {a: replies[a] for a in names if self._is_valid(replies.get(a), size)}
         found = self._added(ask, names, valid, size)
         values = None if found is None else tuple(map(float, found))
         said = Said(tuple(names), tuple(valid), values)
-        if self.journal is not None:
-            self.journal.end(said)
+        self.journal.end(said)
         return said
 
     def _heard(self, ask: Ask, values: Floats, names: tuple[str, ...]) -> Heard:

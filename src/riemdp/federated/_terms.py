@@ -38,7 +38,9 @@ from ._shared_sum import SharedSum, check_count
 
 
 class Terms:
-    """The public settings of a federated run.
+    """The public settings of a federated run. Both kinds have, too: the `names` of the sites that
+    may take part, `place`, a point of the structure that every question's point has, `numbers`,
+    below which those of rounds or questions are, and `answers`, the most that a site has to give.
 
     Attributes:
         numbered: What a message is about, "round" or "question".
@@ -54,32 +56,8 @@ class Terms:
     keys: tuple[tuple[str, str], ...]
 
     @property
-    def place(self) -> Point:
-        """A point of the structure that every question's point has."""
-        raise NotImplementedError
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The sites that may take part; None: whoever the engine lets in."""
-        raise NotImplementedError
-
-    @property
     def shares_noise(self) -> bool:
         """Whether the sites share the noise of every answer, under masks."""
-        raise NotImplementedError
-
-    @property
-    def numbers(self) -> int:
-        """The numbers of rounds, or questions, are below this one."""
-        raise NotImplementedError
-
-    @property
-    def answers(self) -> int:
-        """The largest number of answers that the plan needs from one site."""
-        raise NotImplementedError
-
-    def added_noise(self, records: int) -> float | None:
-        """What a site with this many records, or people, says of its noise. None: it adds none."""
         raise NotImplementedError
 
     def _lines(self) -> dict[str, object]:

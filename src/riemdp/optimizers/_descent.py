@@ -24,9 +24,9 @@ from ._plan import (
     AbstractPlan,
     Rate,
     Rates,
-    averages_at_the_end,
     check_known,
     default_batch,
+    default_steps,
     domain_radius,
     rate_array,
     resolve_clip,
@@ -59,6 +59,11 @@ class _Descent(AbstractOptimizer):
     def is_confined(self) -> bool:
         """Under `sensitivity="domain"`."""
         return self.sensitivity == "domain"
+
+    @property
+    def averages_at_the_end(self) -> bool:
+        """Whether the default rates fall at the end: where nothing else averages the noise."""
+        return self.output == "last" and self.momentum == 0.0 and self.learning_rate is None
 
     def plan_in_parts(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
@@ -463,15 +468,16 @@ def _plan(
     noise_std: float | None,
 ) -> Plan:
     private = budget is not None or noise_std is not None
-    steps = step_count(optimizer, problem, batches, budget)
-    falling = private and averages_at_the_end(optimizer)
-    hold = problem.condition / 2.0 if falling else math.inf
+    momentum = resolve_momentum(problem, optimizer.momentum)
+    averaged, quick = optimizer.averages_at_the_end, optimizer.momentum is None
+    passes = default_steps(problem, batches.population, budget, quick, averaged)
+    steps = step_count(optimizer.steps, passes, batches)
+    hold = problem.condition / 2.0 if private and averaged else math.inf
     domain = optimizer.sensitivity == "domain"
     if private and not domain:
         check_known(optimizer, problem)
     rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     radius = domain_radius(problem) if domain else math.inf
-    momentum = resolve_momentum(problem, optimizer.momentum)
     dim = problem.manifold.dim
     # A confined run makes its state anew at every step, which a velocity kept in a moving frame
     # would not survive: there the general kernel is taken.

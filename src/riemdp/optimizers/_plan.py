@@ -354,35 +354,27 @@ def resolve_clip(problem: Problem, clip_norm: float | str | None) -> float:
     return problem.lipschitz
 
 
-def averages_at_the_end(optimizer: Any) -> bool:
-    """Whether the default rates fall in the second half: where nothing else averages the noise."""
-    plain = optimizer.output == "last" and optimizer.momentum == 0.0
-    return plain and optimizer.learning_rate is None
-
-
-def step_count(optimizer: Any, problem: Problem, batches: Batches, budget: Budget | None) -> int:
-    """The steps of DP-RGD or DP-RSGD, by default from public numbers; whole epochs."""
+def step_count(steps: int | None, passes: int, batches: Batches) -> int:
+    """The steps that were given, or as many as so many passes over all records; whole epochs."""
     t = batches.epoch or 1
-    if optimizer.steps is not None:
-        whole, left = divmod(optimizer.steps, t)
-        if left:
-            fewer = f"{whole * t} or " if whole else ""
-            raise invalid(
-                "steps",
-                optimizer.steps,
-                f"with sampling='allocation' every record is in one of t = {t} steps (n /"
-                f" batch_size, rounded up), and a run is whole epochs; give {fewer}"
-                f"{(whole + 1) * t}, or another batch_size",
-            )
-        return optimizer.steps
-    n, b = batches.population, batches.size
-    averaged = budget is not None and averages_at_the_end(optimizer)
-    passes = default_steps(problem, n, budget, optimizer.momentum is None, averaged)
-    # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
-    # batch, is what disturbs a step. The smaller it is below that, the more steps.
-    more = 1.0 if b == n else max(1.0, default_batch(n) / b)
-    steps = passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
-    return -(-steps // t) * t
+    if steps is None:
+        n, b = batches.population, batches.size
+        # A batch of a fifth of the records or more is taken for the full gradient: the noise, not
+        # the batch, is what disturbs a step. The smaller it is below that, the more steps.
+        more = max(1.0, default_batch(n) / b)
+        steps = passes if b == n else min(MOST_STEPS, math.ceil(passes * more))
+        return -(-steps // t) * t
+    whole, left = divmod(steps, t)
+    if left:
+        fewer = f"{whole * t} or " if whole else ""
+        raise invalid(
+            "steps",
+            steps,
+            f"with sampling='allocation' every record is in one of t = {t} steps (n / batch_size,"
+            f" rounded up), and a run is whole epochs; give {fewer}{(whole + 1) * t}, or another"
+            " batch_size",
+        )
+    return steps
 
 
 def resolve_momentum(problem: Problem, momentum: float | None) -> float:
