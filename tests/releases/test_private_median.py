@@ -67,22 +67,6 @@ def test_the_noise_of_a_run_is_that_of_two_over_n():
     assert gaussian_p_value(0.8 * ends, spread) < ALPHA
 
 
-def test_one_record_moves_a_step_by_no_more_than_two_over_n():
-    """At any distance, one record against its opposite: exactly 2/n; a mean has no such bound."""
-    line, n = riemdp.Euclidean(1), 50
-    problem = riemdp.problems.geometric_median(line)
-
-    def step(first: float) -> float:
-        X = np.linspace(-1.0, 1.0, n)[:, None]
-        X[0] = first
-        optimizer = riemdp.DPRGD(1, 1.0, 1.0)
-        found = riemdp.private_minimize(problem, X, np.zeros(1), optimizer, None, rng=0)
-        return float(found.value[0])
-
-    for far in (1.0, 1e6, 1e150):
-        assert abs(step(far) - step(-far)) == pytest.approx(2.0 / n)
-
-
 @pytest.mark.parametrize("space", SPACES[1:2], ids=repr)
 def test_gross_outliers_move_the_median_little_and_the_mean_far(space):
     n, outliers = 3000, 900

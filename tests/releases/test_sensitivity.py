@@ -145,15 +145,6 @@ def test_random_neighbours_never_exceed_the_bound(name):
         assert bound / 2 < shift <= bound * (1 + 1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SPACES)
-def test_ten_thousand_random_neighbours_never_exceed_the_bound(name):
-    for measured in (largest_shift, largest_shift_by_one_more):
-        shift, bound = measured(name, 10_000)
-        print(f"{name} {measured.__name__}: {shift:.6f} of {bound:.6f}, {shift / bound:.4f}")
-        assert bound / 2 < shift <= bound * (1 + 1e-6)
-
-
 def test_without_filling_up_the_bound_for_n_min_does_not_hold():
     """Planted: the same pairs, data sets below n_min left as they are."""
     manifold, radius = SPACES["Lorentz(3)"]
