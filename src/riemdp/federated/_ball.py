@@ -32,8 +32,8 @@ from ..mechanisms._base import Drawn
 from ..mechanisms._common import needs_log
 from ..mechanisms._lattice import check_drawable
 from ..mechanisms._private_ball import facts_of_search, observed
-from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_plan import SearchPlan
+from ..mechanisms._search_records import final_radius, outside_of
 from ..mechanisms._shrinking import kept
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE

@@ -26,7 +26,7 @@ from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_in_parts, admit_point, admit_records
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
-from ..mechanisms._search_answers import SearchAnswers
+from ..mechanisms._search_records import SearchAnswers
 from ..privacy import gaussian
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership

@@ -11,16 +11,16 @@ import numpy as np
 from .._errors import InvalidArgument, invalid, one_of, real
 from ._error_law import ChiLaw, chi_exceeded
 from ._facts import Released
-from ._population import (
+from ._region import OF, Observation
+from ._regions import (
     check_mean,
     checked_dispersion,
     known_of,
     same_center,
     same_point,
+    subject_in_sample,
     variance_bound,
 )
-from ._region import OF, Observation
-from ._released import subject_in_sample
 
 _SMALLEST = 1e-12  # p-values that are found by bisection are not told below this
 _SAME_BALL = (

@@ -40,9 +40,8 @@ from ._class_sums import ClassMeans, ClassMoments, ClassSums, public_sizes
 from ._common import needs_log
 from ._private_ball import BallSearch
 from ._purse import BudgetedMechanism, Purse
-from ._search_people import SearchPeople
 from ._search_plan import plan_short_search
-from ._search_records import SearchRecords
+from ._search_records import SearchPeople, SearchRecords
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"

@@ -36,9 +36,8 @@ from ._ball_search import SearchResult, run_search
 from ._base import Drawn
 from ._common import Floats, needs_log
 from ._purse import BudgetedMechanism
-from ._search_answers import SearchAnswers, final_radius, outside_of
 from ._search_plan import SearchPlan, plan_search
-from ._search_records import SearchRecords
+from ._search_records import SearchAnswers, SearchRecords, final_radius, outside_of
 from ._shrinking import kept
 from ._streamed_search import StreamedRecords
 

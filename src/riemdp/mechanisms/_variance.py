@@ -28,7 +28,7 @@ from ..statistics._query import Records
 from ._base import Drawn
 from ._private_ball import OfRecords
 from ._purse import BudgetedMechanism, Purse
-from ._search_answers import outside_of
+from ._search_records import outside_of
 
 _LINE = Euclidean()
 _ORIGIN = np.zeros(())
