@@ -41,7 +41,8 @@ from ._common import needs_log
 from ._private_ball import BallSearch
 from ._purse import BudgetedMechanism, Purse
 from ._search_plan import plan_short_search
-from ._search_records import SearchPeople, SearchRecords
+from ._search_records import SearchRecords
+from ._streamed_search import SearchPeople
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"

@@ -1,6 +1,5 @@
 """Where a search for a ball stands, and how its noisy answers move it: one code for records that
-one party holds (`SearchRecords`), for those of people (`SearchPeople`), and for records at several
-sites (`riemdp.federated`).
+one party holds (`SearchRecords`) and for records at several sites (`riemdp.federated`).
 
 What is asked next is decided in `_ball_search`, from answers alone.
 """
@@ -18,7 +17,7 @@ import numpy as np
 from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
-from ..domains._clamp import in_parts, readable
+from ..domains._clamp import readable
 from ..domains._door import admit_point
 from ..domains._ends import end_of
 from ..domains._stream import Stream
@@ -27,7 +26,6 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
 from ..statistics import FrechetVariance, Records, TangentMean
-from ..statistics._membership import Membership
 from ..statistics._tangent_mean import log_flagged
 from ._ball_search import Answers, SearchResult
 from ._common import Floats
@@ -168,48 +166,6 @@ class SearchRecords(SearchAnswers):
     def cut(self, query: FrechetVariance) -> Records:
         """The terms of a variance about the centre."""
         return query.cut(np.asarray(self.distances))
-
-
-class SearchPeople(SearchRecords):
-    """Private records of people and a current centre.
-
-    A count is of the people of whom at least half the records are counted (that of valid ones: of
-    whom at least half the records are points): whole numbers, which one person changes by at most
-    1. A mean is that of one vector a person, the mean of that person's
-    shortened vectors. So every answer has the sensitivity that it has for as many records.
-    """
-
-    def __init__(self, domain: SearchDomain, X: Any, members: Membership, purse: Purse):
-        super().__init__(domain, X, purse)
-        self.members = members
-
-    @property
-    def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride] - computed there
-        """How many people there are."""
-        return self.members.n
-
-    def valid_count(self) -> int:
-        """How many people have points of the space for at least half of their records."""
-        flags = functools.partial(valid_flags, self.manifold, self.domain.center)
-        return self.members.majority(in_parts(self.manifold, flags, self.X))
-
-    def scales_below(self, factor: int, scale: float) -> int:
-        """How many people have this scale factor at most `scale`, by half of their records."""
-        if self._scales is None:
-            look = functools.partial(log_scales, self.manifold, self.domain.center)
-            scales, given = in_parts(self.manifold, look, self.X)
-            self._scales = scales, given
-        scales, given = self._scales
-        return self.members.majority(given & (scales[:, factor] <= scale))
-
-    def within(self, radius: float) -> int:
-        """How many people have at least half of their records within a radius of the plan."""
-        return self.members.majority(self.has_log & (self.distances <= radius * self.unit))
-
-    def coordinates(self, query: TangentMean) -> Floats:
-        """The value of a query about the centre, of one vector a person."""
-        own = self.members.means(query.shorten(self.logs).points)
-        return query.coordinates(query.shorten(own))
 
 
 def valid_flags(manifold: AbstractManifold, center: Point, X: Point) -> Bool[Array, " n"]:

@@ -1,4 +1,4 @@
-"""The records of a search for a ball, where they are read in parts.
+"""The records of a search for a ball where they are read in parts, and where they are of people.
 
 About a centre one pass counts the records within every radius that the search can ask for: the
 largest times a power of 2^(1/8). A radius that is none of these costs a pass of its own, and so
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..domains._adaptive import SearchDomain
+from ..domains._clamp import in_parts
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..statistics import FrechetVariance, TangentMean
+from ..statistics._membership import Floats, Membership
 from ..statistics._query import Records
 from ..statistics._tangent_mean import log_flagged
 from ._ball_search import SCALE_RANGE
@@ -99,6 +101,48 @@ class StreamedRecords(SearchRecords):
     def cut(self, query: FrechetVariance) -> Records:
         step = functools.partial(_cut_lengths, query, self.manifold, self.center)
         return Records(self.X.moved(step))
+
+
+class SearchPeople(SearchRecords):
+    """Private records of people and a current centre.
+
+    A count is of the people of whom at least half the records are counted (that of valid ones: of
+    whom at least half the records are points): whole numbers, which one person changes by at most
+    1. A mean is that of one vector a person, the mean of that person's
+    shortened vectors. So every answer has the sensitivity that it has for as many records.
+    """
+
+    def __init__(self, domain: SearchDomain, X: Any, members: Membership, purse: Purse):
+        super().__init__(domain, X, purse)
+        self.members = members
+
+    @property
+    def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride] - computed there
+        """How many people there are."""
+        return self.members.n
+
+    def valid_count(self) -> int:
+        """How many people have points of the space for at least half of their records."""
+        flags = functools.partial(valid_flags, self.manifold, self.domain.center)
+        return self.members.majority(in_parts(self.manifold, flags, self.X))
+
+    def scales_below(self, factor: int, scale: float) -> int:
+        """How many people have this scale factor at most `scale`, by half of their records."""
+        if self._scales is None:
+            look = functools.partial(log_scales, self.manifold, self.domain.center)
+            scales, given = in_parts(self.manifold, look, self.X)
+            self._scales = scales, given
+        scales, given = self._scales
+        return self.members.majority(given & (scales[:, factor] <= scale))
+
+    def within(self, radius: float) -> int:
+        """How many people have at least half of their records within a radius of the plan."""
+        return self.members.majority(self.has_log & (self.distances <= radius * self.unit))
+
+    def coordinates(self, query: TangentMean) -> Floats:
+        """The value of a query about the centre, of one vector a person."""
+        own = self.members.means(query.shorten(self.logs).points)
+        return query.coordinates(query.shorten(own))
 
 
 def _scale_edges() -> np.ndarray:
