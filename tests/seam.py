@@ -229,7 +229,7 @@ Means = _names(
         "releases._median": "step_sizes",
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted counted_mechanism",
-        "statistics._solver": "log_sums ACCELERATED Found plain_fall plain_steps",
+        "statistics._solver": "log_sums mean_in ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",
     }

@@ -257,3 +257,25 @@ def test_a_subclass_keeps_its_own_logarithms() -> None:
     X = SPHERE.exp(p, SPHERE.tangent_normal(rng, p, 0.3, (20,)))
     whole, half = (Means.log_sums(space, p, X, None)[0] for space in (SPHERE, Half(3)))
     np.testing.assert_allclose(half, 0.5 * whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("space", [riemdp.Euclidean(3), riemdp.SPDLogEuclidean(2)], ids=str)
+def test_a_mean_that_is_a_sum_pays_for_the_rounding_of_a_sum_alone(space, offset):
+    """Two passes reach the tolerance, whatever is added; a billion records pay a thousandth."""
+    rng, n, radius = np.random.default_rng(0), 3000, 2.0
+    c = rng.normal(size=(n, 3)) * rng.choice([1e-9, 1.0, 1e3], size=(n, 1))
+    center = space.exp(space.origin, space.from_coordinates(space.origin, np.full(3, offset)))
+    center = center if isinstance(space, riemdp.Euclidean) else space.origin
+    domain = Ball(center, radius).on(space)
+    query = FrechetMean(domain, n)
+    points = query.prepare(space.exp(center, space.from_coordinates(center, c))).points
+    local, tolerance = query.frame.local, query.tolerance
+    assert tolerance is not None
+    assert tolerance < 1e-13 * radius
+    look = original("look at records")(local.manifold, points, None)
+    found = Means.mean_in(local, look, tolerance)
+    assert found.passes == 2
+    assert found.residual <= tolerance
+    exact = 2.0 * radius / 10**9
+    assert exact < FrechetMean(domain, 10**9).sensitivity <= 1.001 * exact

@@ -7,15 +7,12 @@ import math
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from . import _properties_of_derivatives  # noqa: F401  (it adds its own to the table)
 from ._base import AbstractManifold, Point
 from ._properties import PROPERTIES
-from ._sample import Sample, draw_sample
+from ._sample import Sample, arguments_of, draw_sample, inputs_of
 
 
 class ManifoldCheckError(RiemdpError, AssertionError):
@@ -103,28 +100,6 @@ class CheckReport:
         if self.not_offered:
             lines.append(f"  operations not offered: {', '.join(self.not_offered)}")
         return "\n".join(lines)
-
-
-_OPERATIONS = (
-    "exp",
-    "log",
-    "dist",
-    "squared_dist",
-    "inner",
-    "norm",
-    "transport",
-    "retract",
-    "project",
-    "to_tangent",
-    "egrad_to_rgrad",
-    "belongs",
-    "is_tangent",
-    "tangent_from_normals",
-    "to_coordinates",
-    "from_coordinates",
-    "injectivity_radius",
-    "log_volume_density",
-)
 
 
 def check(
@@ -234,34 +209,12 @@ def _run(
 
 
 def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:
-    p, q, v, c = sample.p, sample.q, sample.v, sample.coordinates[0]
-    z = np.zeros((len(c), manifold.noise_size))
-    arguments: dict[str, tuple[Any, ...]] = {
-        "exp": (p, v),
-        "log": (p, q),
-        "dist": (p, q),
-        "squared_dist": (p, q),
-        "inner": (p, v, v),
-        "norm": (p, v),
-        "transport": (p, q, v),
-        "retract": (p, v),
-        "project": (p,),
-        "to_tangent": (p, v),
-        "egrad_to_rgrad": (p, v),
-        "belongs": (p, 1e-8),
-        "is_tangent": (p, v, 1e-8),
-        "tangent_from_normals": (p, z),
-        "to_coordinates": (p, v),
-        "from_coordinates": (p, c),
-        "injectivity_radius": (p,),
-        "log_volume_density": (p, v),
-    }
     import jax
 
     missing = []
-    for name in _OPERATIONS:
+    for name, arguments in arguments_of(*inputs_of(manifold, sample)).items():
         try:
-            jax.eval_shape(getattr(manifold, "_" + name), *arguments[name])
+            jax.eval_shape(getattr(manifold, "_" + name), *arguments)
         except NotImplementedError:
             missing.append(name)
         except Exception:  # a broken formula is reported by its property, not here

@@ -8,14 +8,16 @@ import numpy as np
 
 from .._trees import leaves, map_leaves
 from ._base import AbstractManifold as Manifold
-from ._base import Point, Tangent
+from ._base import Point
 from ._properties import property_of
 from ._sample import (
     OFFSETS,
     STEP,
     Sample,
+    arguments_of,
     combine,
     frame,
+    inputs_of,
     minus,
     relative,
     scaled,
@@ -130,43 +132,26 @@ def derivatives_at_zero(m: Manifold, s: Sample) -> float:
 # -----------------------------------------------------------------------------
 # batching, compiling
 _FORMULAS = (
-    "_exp",
-    "_log",
-    "_dist",
-    "_norm",
-    "_transport",
-    "_tangent_from_normals",
-    "_to_coordinates",
-    "_from_coordinates",
+    "exp",
+    "log",
+    "dist",
+    "norm",
+    "transport",
+    "tangent_from_normals",
+    "to_coordinates",
+    "from_coordinates",
 )
 
 
-def _formulas(
-    m: Manifold, names: tuple[str, ...], p: Point, q: Point, v: Tangent, z: Any, c: Any
-) -> dict[str, Any]:
-    arguments = {
-        "_exp": (p, v),
-        "_log": (p, q),
-        "_dist": (p, q),
-        "_norm": (p, v),
-        "_transport": (p, q, v),
-        "_tangent_from_normals": (p, z),
-        "_to_coordinates": (p, v),
-        "_from_coordinates": (p, c),
-    }
-    answers = {}
+def _formulas(m: Manifold, names: tuple[str, ...], *inputs: Any) -> dict[str, Any]:
+    arguments, answers = arguments_of(*inputs), {}
     for name in names:
         try:
             with np.errstate(all="ignore"):
-                answers[name] = getattr(m, name)(*arguments[name])
+                answers[name] = getattr(m, "_" + name)(*arguments[name])
         except NotImplementedError:
             continue
     return answers
-
-
-def _inputs(m: Manifold, s: Sample) -> tuple[Any, ...]:
-    z = np.random.default_rng((s.key, 1)).standard_normal((len(s.coordinates[0]), m.noise_size))
-    return s.p, s.q, s.v, z, s.coordinates[0]
 
 
 def _all_leaves(tree: Any) -> list[Any]:
@@ -199,14 +184,14 @@ def _difference(a: Any, b: Point) -> float:
     " batch",
 )
 def batching(m: Manifold, s: Sample) -> float:
-    inputs = _inputs(m, s)
+    inputs = inputs_of(m, s)
     whole = _formulas(m, _FORMULAS, *inputs)
     first = map_leaves(lambda x: x[0], inputs)
     alone = _formulas(m, _FORMULAS, *first)
     # Repeat the first point for the whole batch, once by giving it alone and once written out.
     p, *_ = inputs
     spread = map_leaves(lambda x: np.broadcast_to(x[0], x.shape), p)
-    names = ("_exp", "_log", "_dist", "_tangent_from_normals", "_from_coordinates")
+    names = ("exp", "log", "dist", "tangent_from_normals", "from_coordinates")
     u, v = (map_leaves(lambda x: np.broadcast_to(x[0], x.shape), x) for x in inputs[1:3])
     single = _formulas(m, names, first[0], u, v, *inputs[3:])
     written = _formulas(m, names, spread, u, v, *inputs[3:])
@@ -220,6 +205,6 @@ def batching(m: Manifold, s: Sample) -> float:
 def compiling(m: Manifold, s: Sample) -> float:
     from ._check_on_jax import compiled
 
-    names = ("_exp", "_log", "_transport", "_tangent_from_normals")
-    inputs = _inputs(m, s)
+    names = ("exp", "log", "transport", "tangent_from_normals")
+    inputs = inputs_of(m, s)
     return _difference(_formulas(m, names, *inputs), compiled(_formulas, 0, 1)(m, names, *inputs))

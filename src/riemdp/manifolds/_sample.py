@@ -63,6 +63,36 @@ def draw_sample(
     )
 
 
+def inputs_of(m: AbstractManifold, s: Sample) -> tuple[Any, ...]:
+    """Points p and q, a tangent vector, normals and coordinates."""
+    z = np.random.default_rng((s.key, 1)).standard_normal((len(s.coordinates[0]), m.noise_size))
+    return s.p, s.q, s.v, z, s.coordinates[0]
+
+
+def arguments_of(p: Point, q: Point, v: Tangent, z: Any, c: Any) -> dict[str, tuple[Any, ...]]:
+    """What each operation is tried on."""
+    return {
+        "exp": (p, v),
+        "log": (p, q),
+        "dist": (p, q),
+        "squared_dist": (p, q),
+        "inner": (p, v, v),
+        "norm": (p, v),
+        "transport": (p, q, v),
+        "retract": (p, v),
+        "project": (p,),
+        "to_tangent": (p, v),
+        "egrad_to_rgrad": (p, v),
+        "belongs": (p, 1e-8),
+        "is_tangent": (p, v, 1e-8),
+        "tangent_from_normals": (p, z),
+        "to_coordinates": (p, v),
+        "from_coordinates": (p, c),
+        "injectivity_radius": (p,),
+        "log_volume_density": (p, v),
+    }
+
+
 def combine(*terms: tuple[Any, Any]) -> Any:
     """Sum of scale * array, leaf by leaf; a scale is a number or an array over the leading axes."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import math
-
 import numpy as np
 
 from ..randomness import NoiseSource
+from ._spectral import symmetric_directions
 
 _BLOCK = 2048  # draws that are worked out together: a bound of the memory beside the result
 
@@ -25,7 +23,8 @@ def exponentials_of_directions(
     traceless = center - shift * np.eye(k)
     for start in range(0, count, _BLOCK):
         block = slice(start, min(count, start + _BLOCK))
-        s = traceless + _directions(k, lengths[block], source)
+        directions = symmetric_directions(k, lengths[block].size, source)
+        s = traceless + lengths[block, None, None] * directions
         out[block] = exponential_by_eigenvectors(s, shift)
     return out
 
@@ -51,26 +50,3 @@ def within_float64(logarithms: np.ndarray) -> np.ndarray:
         1.0, 16.5 / np.maximum(half, 1e-300)
     )
     return pulled
-
-
-@functools.lru_cache(maxsize=16)
-def packed_positions(k: int) -> np.ndarray:
-    """Where each entry of a symmetric matrix (row by row) stands in its packed form: diagonal
-    first, then the upper triangle.
-    """
-    position = np.diag(np.arange(k))
-    rows, columns = np.triu_indices(k, 1)
-    position[rows, columns] = position[columns, rows] = k + np.arange(rows.size)
-    position = position.ravel()
-    position.flags.writeable = False
-    return position
-
-
-def _directions(k: int, lengths: np.ndarray, source: NoiseSource) -> np.ndarray:
-    """Symmetric matrices of given Frobenius norms and uniform directions, from k (k + 1) / 2
-    normals each.
-    """
-    z = source.normals((lengths.size, k * (k + 1) // 2))
-    z *= (lengths / np.linalg.norm(z, axis=1))[:, None]
-    z[:, k:] *= math.sqrt(0.5)  # an entry off the diagonal stands twice in the matrix
-    return z[:, packed_positions(k)].reshape(-1, k, k)

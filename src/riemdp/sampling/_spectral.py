@@ -16,8 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from ..manifolds._spectral import unpack
 from ..randomness import NoiseSource, noise_source
-from ._exponential import packed_positions
 from ._hull import TangentHull
 from ._radial import flat_radii, log_sinc, log_sinhc
 
@@ -268,9 +268,7 @@ def symmetric_normals(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k +
     1) / 2 normals each.
     """
-    z = source.normals((count, k * (k + 1) // 2))
-    z[:, k:] *= math.sqrt(0.5)
-    return np.take(z, packed_positions(k), axis=1).reshape(count, k, k)
+    return unpack(source.normals((count, k * (k + 1) // 2)), k)
 
 
 def unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:

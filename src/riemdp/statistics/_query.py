@@ -218,8 +218,9 @@ class FrechetMean(AbstractMean):
             and lacking records are filled up with copies of the center.
         weights: n public weights (replace-one only).
         tolerance: Public tolerance on the gradient of F = 1/2 sum w_i d^2, above 0 and below 1.
-            None: 1e-10 max(1, radius), and what float64 resolves in the ball. A smaller one than
-            float64 resolves is raised to that.
+            None: 1e-10 max(1, radius), and what float64 resolves in the ball; on flat spaces, where
+            the mean is a sum, twice its rounding. A smaller one than float64 resolves is raised to
+            that.
 
     Raises:
         InvalidArgument: An argument is out of range, the ball is too large for the curvature, or
@@ -317,7 +318,10 @@ class FrechetMean(AbstractMean):
         return self.frame.local.rounding
 
     def _public_tolerance(self) -> float:
-        finest = self.frame.local.resolution
+        local = self.frame.local
+        finest = local.resolution
+        if self.tolerance is None and local.manifold._is_flat:
+            return 2.0 * local.rounding  # the second pass finds the mean, and errs twice
         if self.tolerance is None:
             return 1e-10 * max(1.0, self.domain.radius) + finest
         return max(real("tolerance", self.tolerance, above=0.0, below=1.0), finest)
