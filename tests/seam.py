@@ -273,7 +273,6 @@ Commands = _names(
         "cli._show": "as_text",
         "report._words": "number percent rounded_up",
         "cli._demo": "FILES run_demo",
-        "_html": "facts grid:html_grid of_lines",
     }
 )
 Accounts = _names(

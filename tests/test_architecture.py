@@ -23,7 +23,7 @@ from tests.public import PACKAGES
 PACKAGE = Path(riemdp.__file__).parent
 ROOT = Path(__file__).parent.parent
 LONGEST = 600
-FOUNDATION = {"_errors", "_locks", "_files", "_html", "_version"}  # every package may use these
+FOUNDATION = {"_errors", "_locks", "_files", "_version"}  # every package may use these
 HEAVY = {
     "dp_accounting",
     "sklearn",
@@ -652,7 +652,7 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 def test_the_table_of_packages_is_read():
     order = packages_in_order()
     assert order[:5] == ["_errors", "_locks", "_files", "_namespace", "_trees"]
-    assert order[10:13] == ["_html", "plots", "manifolds"]
+    assert order[10:12] == ["plots", "manifolds"]
     assert order[-2:] == ["cli", "__main__"]
     assert (
         order.index("privacy")

@@ -73,7 +73,6 @@ with without(R.Ledger, R.Budget(10.0, 1e-3)):
 without(a.confidence_region).contains(b.value)
 without(R.two_sample_test, a, b)
 without(str, a)
-without(a._repr_html_)
 """,
     "estimators": """
 labels = np.arange(200) % 2

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-import riemdp
 from riemdp import InvalidArgument, plots
 
 
@@ -37,19 +36,6 @@ def test_error_curves_is_what_a_plan_calls():
     ax = plots.error_curves({"x": [(1.0, 2.0), (3.0, 1.0)]})
     np.testing.assert_allclose(_line(ax, "x").get_xydata(), [[1, 2], [3, 1]])
     assert plots.error_curves({"y": [(1.0, 2.0)]}, ax=ax) is ax
-
-
-def test_trade_off_curve_of_a_pure_guarantee_is_the_known_polygon():
-    eps = 1.0
-    ax = plots.trade_off_curve({"pure": riemdp.pure(eps)})
-    alpha, beta = _line(ax, "pure").get_xydata().T
-    wanted = np.maximum(0, np.maximum(1 - np.exp(eps) * alpha, np.exp(-eps) * (1 - alpha)))
-    # the drawn curve is an envelope over a grid of epsilon: never above the true one (that would
-    # overstate privacy)
-    assert np.all(beta <= wanted + 1e-9)
-    assert np.max(wanted - beta) < 0.02
-    stronger = _line(plots.trade_off_curve({"pure": riemdp.pure(0.1)}), "pure").get_ydata()
-    assert np.all(stronger >= beta - 1e-9)
 
 
 def test_save_writes_both_or_neither(tmp_path, monkeypatch):
@@ -90,8 +76,6 @@ def test_matplotlib_is_lazy_and_its_state_untouched():
         lambda: plots.error_curves({}),
         lambda: plots.error_curves({"x": [(0.0, 1.0)]}),
         lambda: plots.error_curves({"x": [(1.0, 1.0, 1.0)]}),
-        lambda: plots.trade_off_curve({}),
-        lambda: plots.trade_off_curve("strong"),
         lambda: plots.error_curves({"x": [(1.0, 1.0)]}, ax="here"),
         lambda: plots.save("picture", "x"),
     ],

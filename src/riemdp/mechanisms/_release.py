@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _html
 from .._errors import InvalidArgument, RiemdpWarning
 from .._trees import map_leaves
 from ..domains import Ball
@@ -20,13 +19,12 @@ from ..inference._facts import Facts
 from ..inference._much_noise import MuchNoise, of_release
 from ..inference._region import Observation, Region
 from ..inference._regions import confidence_region
-from ..manifolds._base import Point, held
+from ..manifolds._base import held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ..privacy._permit import Receipt
 
-_SHOWN = 64  # entries of a released value that a notebook shows
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
 
@@ -229,20 +227,6 @@ class Release:
         if self.reproducible:
             lines.append(f"  {NOT_PRIVATE}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """The same as a table, and the released value where it is small, for notebooks."""
-        warning = NOT_PRIVATE if self.reproducible else ""
-        return _html.of_lines(str(self), warning=warning, block=_small(self._shown))
-
-
-def _small(value: Point) -> str:
-    """A released value as text, "" where it is large or a tuple."""
-    if isinstance(value, tuple) or np.size(value) > _SHOWN:
-        return ""
-    array = np.asarray(value)
-    usual = np.max(np.abs(array), initial=0.0) >= 1e-2
-    return np.array2string(array, precision=5, suppress_small=bool(usual))
 
 
 def _shape_in_words(value: Any) -> str:

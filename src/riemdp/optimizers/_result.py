@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .. import _html
 from ..manifolds._base import Point, held
 from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, in_words
@@ -124,11 +123,6 @@ class OptimizationResult:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """The same as a table, for notebooks. The history is never in it."""
-        lines = str(self)
-        return _html.of_lines(lines, warning=_SEEDED if self.reproducible else "")
 
 
 class Recorder:

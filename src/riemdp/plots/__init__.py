@@ -2,7 +2,7 @@
 is left alone.
 """
 
-from ._error import error_curves, trade_off_curve
+from ._error import error_curves
 from ._style import COLOURS, MARKERS, save, styled
 
-__all__ = ["COLOURS", "MARKERS", "error_curves", "save", "styled", "trade_off_curve"]
+__all__ = ["COLOURS", "MARKERS", "error_curves", "save", "styled"]

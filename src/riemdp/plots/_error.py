@@ -105,56 +105,6 @@ def error_curves(
     return ax
 
 
-def trade_off_curve(
-    guarantees: Any,
-    *,
-    ax: Axes | None = None,
-    title: str = "What an attacker can do at best",
-    points: int = 201,
-) -> Any:
-    """Missed detections against false alarms of the best attack that each guarantee still allows;
-    returns the axes.
-
-    `guarantees`: one `Guarantee`, or name -> `Guarantee`. The region below a curve is impossible
-    for any attack that decides between two neighbouring data sets. The dashed diagonal is guessing.
-    The curve is `Guarantee.trade_off()`.
-    """
-    named = guarantees if isinstance(guarantees, Mapping) else {str(guarantees): guarantees}
-    if not named:
-        raise InvalidArgument(
-            "argument `guarantees` is empty; give one guarantee, or name -> guarantee"
-        )
-    with styled():
-        ax = axes_for(ax, (6.2, 5.6))
-        ax.plot(
-            [0, 1],
-            [1, 0],
-            color="#555555",
-            linestyle=(0, (2, 2)),
-            linewidth=1.5,
-            label="guessing (perfect privacy)",
-        )
-        for i, (name, guarantee) in enumerate(named.items()):
-            if not hasattr(guarantee, "trade_off"):
-                raise invalid("guarantees", guarantee, "give objects of riemdp.Guarantee")
-            ax.plot(
-                *guarantee.trade_off().curve(points),
-                color=COLOURS[i % len(COLOURS)],
-                linestyle=DASHES[i % len(DASHES)],
-                label=name,
-            )
-        ax.set(
-            xlim=(0, 1),
-            ylim=(0, 1),
-            xlabel="false alarms of the attack",
-            ylabel="missed detections",
-            title=title,
-        )
-        ax.set_aspect("equal")
-        ax.legend(loc="upper right")
-    return ax
-
-
 def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     kept = []
     for pair in pairs:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .. import _html
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
 from .accounting import bounds
@@ -300,19 +299,6 @@ class Guarantee:
         if self.unit == PERSON:
             return f"{self.adjacency} neighbours that differ in all records of one person"
         return f"{self.adjacency} neighbours"
-
-    def _repr_html_(self) -> str:
-        """The statement and what it is made of, for notebooks."""
-        told = str(replace(self, assumes="")).rstrip(".")
-        statement, _, made_of = told.partition(f", {self.neighbours}: ")
-        rows = [
-            ("statement", statement),
-            ("neighbours", self.adjacency),
-            *([("one of them is", "one person")] if self.unit == PERSON else []),
-            ("made of", made_of),
-            *([("assumes", self.assumes)] if self.assumes else []),
-        ]
-        return _html.facts("Guarantee", rows if made_of else [("", str(self))])
 
     def __repr__(self) -> str:
         return (

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from .. import _html, plots
+from .. import plots
 from .._errors import InvalidArgument, invalid
 from ..privacy import Budget
 
@@ -169,11 +169,6 @@ class Plan(Sequence[Row], Generic[Row]):
 
     def _cells(self) -> list[list[str]]:
         return [[column.cell(row) for column in self.columns] for row in self.rows]
-
-    def _repr_html_(self) -> str:
-        """The same as a table, for notebooks."""
-        head = [column.title for column in self.columns]
-        return _html.grid(self.title, head, self._cells(), note=". ".join(self.notes))
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Any:
         """Draw the expected error against epsilon, one line a mechanism. Of several deltas at one
