@@ -35,9 +35,18 @@ PY
 python3 -m venv "$work/env"
 .venv/bin/uv pip install -q --python "$work/env/bin/python" -c constraints.txt "$work"/dist/riemdp-*.whl
 (cd "$work" && env -u PYTHONPATH "$work/env/bin/python" - <<'PY'
+import importlib
+import pkgutil
+
 import numpy as np
 
 import riemdp
+
+for found in pkgutil.walk_packages(riemdp.__path__, "riemdp.", onerror=lambda name: None):
+    try:  # without extras a module may ask for one, and do nothing else
+        importlib.import_module(found.name) if not found.name.endswith("__main__") else None
+    except riemdp.MissingExtra:
+        print(found.name, "needs an extra")
 
 space = riemdp.SPDLogEuclidean(3)
 records = np.stack([np.diag([1.0, 2.0, 0.5])] * 50)

@@ -16,14 +16,33 @@ import riemdp
 from riemdp.report import privacy_report
 
 space = riemdp.SPDAffineInvariant(3)
-X = np.tile(np.eye(3), (100, 1, 1))
-budget = riemdp.Budget(1.0, 1e-5)
-release = riemdp.private_frechet_mean(space, X, riemdp.Ball(np.eye(3), 1.0), budget)
+rng = np.random.default_rng(0)
+signals = rng.normal(size=(600, 3, 40))
+X = signals @ signals.transpose(0, 2, 1) / 40
+person = np.arange(600) // 2
+labels = (X[:, 0, 0] > 1).astype(int)
+budget = riemdp.Budget(epsilon=1.0, delta=1e-5)
+ball = riemdp.Ball(np.eye(3), radius=1.0)
+
+plan = riemdp.plan_private_mean(space, riemdp.AdaptiveBall(), 600, budget)
+print(plan, plan.rows[0].noise_factor)
+release = riemdp.private_frechet_mean(space, X, ball, budget, groups=person)
 reveal_type(release)
 reveal_type(release.guarantee)
-with riemdp.Ledger(budget) as ledger:
-    model = riemdp.PrivateMDM(metric="riemann", budget=budget).fit(X, np.arange(100) % 2)
-privacy_report(release, record_is="one scan").save("report.html")
+print(release.guarantee.epsilon(1e-5), release.expected_error, release.details["n"])
+print(release.confidence_region(0.95).radius)
+with riemdp.Ledger(riemdp.Budget(3.0, 1e-4), path="ledger.json") as ledger:
+    model = riemdp.PrivateMDM(metric="riemann", budget=budget).fit(X, labels)
+    components = riemdp.PrivatePCA(n_components=1, budget=budget, row_norm=1.0).fit(X[:, 0])
+    problem = riemdp.problems.frechet_mean(space, ball=ball)
+    local = riemdp.DPRGD(steps=3, learning_rate=0.25, sensitivity="domain")
+    result = riemdp.private_minimize(problem, X, np.eye(3), local, budget)
+print(model.predict(X[:3]), components.components_, result.value, ledger.remaining(1e-4))
+try:
+    ledger.spend(riemdp.privacy.pure(9.0), what="too much")
+except riemdp.BudgetExceeded as refusal:
+    print(refusal)
+privacy_report(release, record_is="one scan", ledger=ledger).save("report.html")
 """
 MISTAKES = {
     "privat_frechet_mean": "riemdp.privat_frechet_mean(space, X, ball, budget)",
