@@ -135,7 +135,7 @@ Gradients = _names(
         "optimizers._account": "Account",
         "optimizers._checks": "check_initial",
         "optimizers._kernels": "AffineInvariantMean Generic choose_kernel expm_symmetric"
-        " gradient_function _WORTH",
+        " gradient_function",
         "optimizers._people": "People Grouped each_record",
         "optimizers._batches": "poisson_batches",
         "optimizers._variance_reduced": "difference_clip",

@@ -384,12 +384,12 @@ def test_what_is_called_lattice_and_what_is_not():
     assert arithmetic(mean, DPRGD(3), budget=None, noise_std=1e-6) == "idealised"
 
 
-@pytest.mark.parametrize("k", [1, 2, 11, 12, 13])
-def test_gradients_of_many_spd_matrices_are_those_of_few(k):
-    """Both sides of the sizes from which on arrays are arranged for LAPACK, and at two states
-    at once. A record that is not finite stays alone.
+@pytest.mark.parametrize("k", [1, 12, 13])
+def test_gradients_of_spd_matrices_are_those_of_the_formula(k):
+    """Both sides of the size up to which products are written out, and at two states at once. A
+    record that is not finite stays alone.
     """
-    spd, n, lost = riemdp.SPDAffineInvariant(k), Gradients.WORTH, 17
+    spd, n, lost = riemdp.SPDAffineInvariant(k), 40, 17
     kernel = Gradients.AffineInvariantMean(spd)
     x = spd.random_point(k, (n,))
     x[lost] = np.nan

@@ -7,7 +7,6 @@ nothing of clipping, sensitivities or budgets; those are in `_private_step`.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +14,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, PyTree
 
 from .. import _decompositions as decompositions
@@ -37,7 +34,6 @@ Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
 Parts: TypeAlias = PyTree[Array]  # per-record tangent vectors
 
 _FEW = 12  # products of many matrices up to this size are quicker written out
-_WORTH = 4096  # records from which on the layout of their arrays decides how long a step takes
 
 
 class AbstractKernel(ABC):
@@ -204,25 +200,11 @@ class AffineInvariantMean(AbstractKernel):
         inverse = jnp.linalg.inv(state)
         return inverse @ inverse.T
 
-    def logarithms(self, state: State, batch: Batch) -> tuple[Array, Array]:
-        """Eigenvalues and -vectors of the gradients; NaN for a record that is not positive
-        definite.
-        """
-        # R X R^T is symmetric up to rounding, and LAPACK reads its lower half only.
-        m = _products_of_many(state, batch) if _many_small(batch) else _products(state, batch)
-        values, vectors = decompositions.eigh(m)
-        return -2.0 * jnp.log(values), vectors
-
     def coordinates(self, state: State, batch: Batch) -> Array:
-        logs, vectors = self.logarithms(state, batch)
-        if _many_small(batch):
-            # The products are quick where they are computed alone. XLA would merge them with what
-            # takes entries out of them, but not across a condition that it cannot foresee. This one
-            # is public: of a state that is not finite nothing is.
-            fine = jnp.isfinite(state[0, 0])
-            whole = jax.lax.cond(fine, _assembled, _nowhere, logs, _rows(vectors))
-            return _packed(whole)
-        scaled, k = vectors * logs[:, None, :], vectors.shape[-1]
+        # R X R^T is symmetric up to rounding, and LAPACK reads its lower half only. The logarithm
+        # is NaN for a record that is not positive definite.
+        values, vectors = decompositions.eigh(_products(state, batch))
+        scaled, k = vectors * (-2.0 * jnp.log(values))[:, None, :], vectors.shape[-1]
         if k <= _FEW:
             whole = jnp.zeros_like(vectors)
             for j in range(k):
@@ -305,56 +287,11 @@ class RankOne(_PointState):
         return -2.0 * (z.T @ scaled - state @ (jnp.where(kept, a, 0.0).T @ scaled))
 
 
-def _many_small(batch: Array) -> bool:
-    """Whether it pays to arrange arrays as LAPACK takes and leaves them: a public fact."""
-    return batch.shape[-1] <= _FEW and len(batch) >= _WORTH
-
-
 def _products(r: Array, x: Array) -> Array:
     """r x_i r^T of symmetric matrices x (n, k, k), by two products of tall matrices."""
     n, k, _ = x.shape
     right = (x.reshape(n * k, k) @ r.T).reshape(n, k, k)
     return (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ r.T).reshape(n, k, k)
-
-
-def _products_of_many(r: Array, x: Array) -> Array:
-    """The same of many small matrices. The second product is written out: it then needs no
-    transposed copy of the first. LAPACK takes columns, and the columns of what is returned are the
-    rows of what was made: that needs no copy either.
-    """
-    n, k, _ = x.shape
-    right = (x.reshape(n * k, k) @ r.T).reshape(n, k, k)
-    whole = r[:, 0, None] * right[:, 0, None, :]
-    for j in range(1, k):
-        whole = whole + r[:, j, None] * right[:, j, None, :]
-    return jnp.swapaxes(whole, 1, 2)
-
-
-def _rows(vectors: Array) -> Array:
-    """Eigenvectors (n, k, k) as rows, one after the other in memory: as LAPACK left them."""
-    return with_layout_constraint(jnp.swapaxes(vectors, 1, 2), Layout((0, 1, 2)))
-
-
-def _assembled(values: Array, rows: Array) -> Array:
-    """Symmetric matrices of these eigenvalues, and eigenvectors as rows."""
-    scaled = rows * values[:, :, None]
-    whole = scaled[:, 0, :, None] * rows[:, 0, None, :]
-    for j in range(1, rows.shape[-1]):
-        whole = whole + scaled[:, j, :, None] * rows[:, j, None, :]
-    return whole
-
-
-def _nowhere(values: Array, rows: Array) -> Array:
-    return jnp.full_like(rows, jnp.nan)
-
-
-def _packed(s: Array) -> Array:
-    """`spectral.pack` of matrices (n, k, k) in one pass, the coordinates of each side by side."""
-    k = s.shape[-1]
-    above = np.triu_indices(k, 1)
-    i, j = (np.concatenate([np.arange(k), index]) for index in above)
-    scale = np.where(i == j, 1.0, math.sqrt(2.0))
-    return with_layout_constraint(s[:, i, j] * scale, Layout((0, 1)))
 
 
 def gradient_function(problem: Problem) -> Callable[[Point, Any], Tangent]:
