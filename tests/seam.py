@@ -205,7 +205,9 @@ Searches = _names(
 Sums = _names(
     {
         "mechanisms._classes": "ClassMeansNoise DiscriminantNoise",
-        "mechanisms._class_sums": "ClassSums ClassMoments",
+        "mechanisms._class_sums": "ClassSums ClassMoments ClassContrasts",
+        "mechanisms._prior_classes": "PriorClassifier",
+        "privacy._noise": "Noise:SomeNoise",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",

@@ -45,6 +45,9 @@ def matrices(seed, n=N):
 
 
 PRIOR = riemdp.PublicPrior(SPD, matrices(7, 200), people=np.arange(200) % 4)
+CLASS_PRIOR = riemdp.PublicPrior(
+    SPD, matrices(8, 200), np.arange(200) % 2, people=np.arange(200) // 2 % 4
+)
 
 
 def directions(seed, n=N):

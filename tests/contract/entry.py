@@ -107,6 +107,8 @@ class Entry:
         runs: False for a call that needs what tests do not have: only refusals are swept.
         anywhere: False for a value that has to lie near the minimum of a loss.
         private_labels: Whether classes of records are private.
+        opposite: What every second record of a person becomes, where a person with equal records
+            contributes nothing.
         needs: An optional package that the call cannot do without.
         blocks: Whether it charges block by block, each before its noise is drawn.
         again: Options of a second call, where the same one may not be made twice.
@@ -132,6 +134,7 @@ class Entry:
     runs: bool = True
     anywhere: bool = True
     private_labels: bool = False
+    opposite: Callable[[Any], Any] | None = None
     needs: str = ""
     blocks: bool = False
     again: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
@@ -171,7 +174,8 @@ class Entry:
         if whole and self.people:
             labels = data["groups"][0] if self.sites else data["groups"]
             places = [i for i, label in enumerate(labels) if label == labels[0]]
-            bad = [bad[0]] * len(places)
+            other_side = bad[0] if self.opposite is None else self.opposite(bad[0])
+            bad = [bad[0] if i % 2 == 0 else other_side for i in range(len(places))]
         other = list(records) if isinstance(records, list) else np.array(records)
         for place, record in zip(places, bad, strict=True):
             other[place] = record

@@ -40,7 +40,7 @@ def vector(entry: Entry, result: Any) -> Floats:
         return _normal(np.asarray(result.value.center))
     if entry.name == "riemdp.PrivatePGA":
         return np.concatenate([_coordinates(found[0]), numbers(found[1])])
-    if entry.name == "riemdp.PrivateTSClassifier":
+    if entry.name == "riemdp.PrivateTSClassifier" and entry.moved is None:
         return _sums(entry, result)
     if found and all(one.observation is not None for one in found):
         return np.concatenate([_coordinates(one) for one in found])
@@ -235,6 +235,9 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     "riemdp.private_frechet_mean[dp-rsgd]": lambda r: r.details["sensitivity"],
     "riemdp.private_frechet_variance[private ball]": of_spread,
     "riemdp.mechanisms.AdaptiveVariance": of_spread,
+    # with a prior the noisy vector itself is published
+    "riemdp.PrivateTSClassifier[prior": lambda r: float(releases(r)[0].sensitivity or 0.0),
+    "riemdp.PrivateTSClassifier[people, prior": lambda r: float(releases(r)[0].sensitivity or 0.0),
     # the sums are seen to first order only
     "riemdp.PrivateTSClassifier": lambda r: 1.5 * float(releases(r)[0].sensitivity or 0.0),
     "riemdp.private_frechet_mean[private ball": of_centre,

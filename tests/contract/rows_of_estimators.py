@@ -9,7 +9,7 @@ import inspect
 import numpy as np
 
 import riemdp
-from riemdp import Ball, Budget
+from riemdp import Ball, Budget, PublicPrior
 
 from . import data as d
 from .entry import PURE, REFUSED, Entry, Refusal, rest
@@ -102,6 +102,20 @@ def moment(result):
     return np.outer(v, v), np.sqrt(2) * 2 * (np.sqrt(2) / d.N) / 0.5
 
 
+def inverse(record):
+    """On the other side of the identity; what has no inverse stays."""
+    try:
+        return np.linalg.inv(record)
+    except (np.linalg.LinAlgError, TypeError, ValueError):
+        return record
+
+
+def answer(result):
+    """The noisy vector of a classifier with a prior."""
+    one = result.model.release_
+    return one.details["answers"][0], one.sensitivity
+
+
 def domains(seed):
     """Matrices of two domains."""
     return {"X": d.matrices(seed), "domains": np.array(["a", "b"])[np.arange(d.N) % 2]}
@@ -110,6 +124,7 @@ def domains(seed):
 MEAN, MDM, PCA = riemdp.PrivateFrechetMean, riemdp.PrivateMDM, riemdp.PrivatePCA
 TS, SPACE = riemdp.PrivateTSClassifier, riemdp.PrivateTangentSpace
 CENTER, PGA = riemdp.PrivateTLCenter, riemdp.PrivatePGA
+WITH_PRIOR = {"ball": d.CLASS_PRIOR, "moved": answer}
 IN_BALL, FOUND = {"ball": d.BALL}, {"ball": d.SEARCH}
 OF_MEAN = tuple(r for r in MATRICES if "metric" not in r.options)
 PRIVATE = {"labels": "private", "classes": [0, 1]}
@@ -117,6 +132,15 @@ SIZED = PRIVATE | {"min_class_size": 20}
 ROWS = d.plain(d.rows)
 LABELLED = d.labelled(d.matrices)
 LABELLED_PEOPLE = d.labelled_people(d.matrices)
+OF_PRIOR = (
+    *MATRICES,
+    Refusal({"budget": PURE}, why="a prior with delta = 0"),
+    Refusal({"count_outside": True}),
+    Refusal({"recenter": "yes"}),
+    Refusal({"ball": PublicPrior(d.FLAT, d.short_rows(0))}, why="a prior for another space"),
+    Refusal({"ball": PublicPrior(d.SPD, d.matrices(0), y=np.arange(d.N) % 3)}, why="other classes"),
+)
+WITHOUT_PRIOR = (Refusal({"ball": d.CLASS_PRIOR}, why="a prior that it has no use for"),)
 FEW = (Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),)
 
 ESTIMATORS = (
@@ -231,7 +255,7 @@ ESTIMATORS = (
         "class means",
         LABELLED,
         **IN_BALL,
-        refusals=(*MATRICES, *LABELS, Refusal({"mechanism": "none"})),
+        refusals=(*MATRICES, *LABELS, *WITHOUT_PRIOR, Refusal({"mechanism": "none"})),
     ),
     model(
         MDM,
@@ -280,7 +304,7 @@ ESTIMATORS = (
         "classifier",
         LABELLED,
         **IN_BALL,
-        refusals=(*MATRICES, *LABELS),
+        refusals=(*MATRICES, *LABELS, Refusal({"recenter": True})),
     ),
     model(TS, "private ball", "classifier", LABELLED, **FOUND, refusals=(*MATRICES, *LABELS, *FEW)),
     model(TS, "private labels", "classifier", LABELLED, **IN_BALL, **PRIVATE),
@@ -293,9 +317,24 @@ ESTIMATORS = (
         **PRIVATE,
         refusals=(*MATRICES, *WRONG_GROUPS),
     ),
+    model(TS, "prior", "classifier", LABELLED, **WITH_PRIOR, refusals=(*OF_PRIOR, *LABELS)),
+    model(TS, "prior, private labels", "classifier", LABELLED, **WITH_PRIOR, **PRIVATE),
+    model(
+        TS,
+        "people, prior",
+        "classifier",
+        LABELLED_PEOPLE,
+        **WITH_PRIOR,
+        **PRIVATE,
+        recenter=True,
+        opposite=inverse,
+        refusals=(*OF_PRIOR, *WRONG_GROUPS),
+    ),
     model(TS, "refusing", "classifier", LABELLED, on_invalid="raise", **IN_BALL),
     model(SPACE, "public ball", "mean in a public ball", **IN_BALL),
-    model(SPACE, "private ball", "private ball", **FOUND, refusals=(*MATRICES, *FEW)),
+    model(
+        SPACE, "private ball", "private ball", **FOUND, refusals=(*MATRICES, *WITHOUT_PRIOR, *FEW)
+    ),
     model(
         SPACE,
         "people",

@@ -119,7 +119,10 @@ ELSEWHERE = {
     "riemdp.PrivateMDM[public ball]": "a radius; its distances",
     "riemdp.PrivateMDM[private labels]": "a radius; its distances",
     "riemdp.PrivateMDM[p": "divided by noisy numbers; the discriminant's own tests",
-    "riemdp.PrivateTSClassifier": "divided by noisy numbers; the discriminant's own tests",
+    "riemdp.PrivateTSClassifier[pu": "divided by noisy numbers; the discriminant's own tests",
+    "riemdp.PrivateTSClassifier[priva": "divided by noisy numbers; the discriminant's own tests",
+    "riemdp.PrivateTSClassifier[people]": "divided by noisy numbers; the discriminant's own tests",
+    "riemdp.PrivateTSClassifier[ref": "divided by noisy numbers; the discriminant's own tests",
     "riemdp.cli.main": "prints no scale; the functions and estimators it calls",
 }
 SITES = 2

@@ -70,6 +70,8 @@ SHARES = {
     "riemdp.PrivatePCA[people, private row norm]": 0.16,
     "riemdp.PrivatePCA[dp-rgd]": 0.16,
     "riemdp.PrivateMDM[p": 0.45,
+    "riemdp.PrivateTSClassifier[prior": 0.99,
+    "riemdp.PrivateTSClassifier[people, prior": 0.99,
     "riemdp.PrivateTSClassifier": 0.24,
     "riemdp.PrivateTangentSpace[private ball]": 0.1,
     "riemdp.PrivatePGA[private ball]": 0.09,

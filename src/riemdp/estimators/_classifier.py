@@ -11,18 +11,23 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import RiemdpWarning
+from .._errors import InvalidArgument, RiemdpWarning, invalid
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
-from ..mechanisms._classes import DiscriminantNoise
+from ..mechanisms import Release
+from ..mechanisms._classes import ClassRecords, DiscriminantNoise
+from ..mechanisms._prior_classes import PriorClassifier
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
-from ..randomness import noise_source
-from ..statistics import TangentMean
-from ._classifier_plan import HOPELESS, plan_private_classifier
-from ._matrices import admit_labelled
+from ..randomness import NoiseSource, noise_source
+from ..statistics import PublicPrior, TangentMean
+from ..statistics._class_view import public_accuracy
+from ..statistics._membership import Membership
+from ..statistics._tangent_mean import log_flagged
+from ._classifier_plan import ClassifierRow, plan_private_classifier, plan_with_prior
+from ._matrices import LabelledMatrices, admit_labelled
 from ._shared import ManifoldRecords, check_seed
 
 
@@ -41,16 +46,25 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
     second moments are left out, and the nearest class mean decides. Which of the two is a function
     of public numbers.
 
+    With a `PublicPrior` there is no search, and public records say in which directions matrices
+    spread and, if they have these classes, where the classes lie. Contrasts of class means are all
+    that is released; they are moved towards the public ones as far as they agree with them. The
+    public model alone comes with every such fit, with what it is worth on public people.
+
     Args:
         metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
         budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
         ball: A public `Ball`, whose centre is that of the tangent space and to whose radius vectors
-            are shortened; or an `AdaptiveBall`. None means `AdaptiveBall()`.
+            are shortened; or an `AdaptiveBall`; or a `PublicPrior`, which needs delta > 0. None
+            means `AdaptiveBall()`.
         labels: "public" or "private"; see the guarantee. Private labels cost no more noise.
         classes: The possible labels, public. Required for private labels.
         on_invalid: "raise" refuses matrices that are not symmetric positive definite; "center"
             counts each as the centre.
         count_outside: As in `riemdp.private_frechet_mean`. Refused without a public `Ball`.
+        recenter: Whether matrices that are classified are moved first, those of each person by that
+            person's own mean; with a `PublicPrior` only. It costs no privacy: a person's matrices
+            are compared with that person's others. With `groups` a fit does so in any case.
         random_state: None, or a seed: reproducible and **not private**.
 
     docs/howto/estimators.md, "Common parameters", says more of each.
@@ -61,8 +75,12 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             shortened tangent vector in an orthonormal frame at `reference_`.
         intercept_: Shape (classes,).
         reference_: The centre: the public one, or the one that was found privately.
-        ball_: The ball: the public one, or the one that was found privately.
-        rule_: "discriminant" or "class-means".
+        ball_: The ball: the public one, or the one that was found privately; None with a prior.
+        public_coef_, public_intercept_: The public model alone, made of no private record; None
+            without a `PublicPrior` that has these classes. `public_predict` uses it.
+        public_accuracy_: Its accuracy on public people, each left out of what it is made of; None
+            where fewer than two are known. It is not that on private people.
+        rule_: "discriminant", "class-means" or, with a `PublicPrior`, "contrasts".
         plan_: The row of `riemdp.plan_private_classifier` for these public numbers.
         guarantee_: The `Guarantee` of everything.
         release_: The `Release`.
@@ -77,12 +95,15 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         0: (epsilon, 0). Search and classifier share the budget. One record changes the vector of
         class sums (over r), sizes over sqrt(2) and second moments (over r^2) over sqrt(2) by at
         most 2. With `groups` the same, neighbours differing in everything of one person, and n
-        being the number of people.
+        being the number of people. With a `PublicPrior` one record changes the contrasts of class
+        sums (over the clip radius) by at most 2 sqrt(1 - min n_a^2 / sum n_a^2) for public labels,
+        sums and sizes by 2 for private ones; one person the sum of people's contrasts by 2.
 
     Source:
         Barachant et al. 2012 (tangent space classification); Vu and Slavkovic 2009 and Sheffet 2017
         (sufficient statistics with noise).
-        Proof: docs/proofs/tangent-classifier.md; docs/proofs/people.md (`groups`).
+        Proof: docs/proofs/tangent-classifier.md; docs/proofs/prior-classifier.md (`PublicPrior`);
+        docs/proofs/people.md (`groups`).
 
     Examples:
         >>> import numpy as np, riemdp
@@ -103,11 +124,12 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         *,
         metric: str = "riemann",
         budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
+        ball: Ball | AdaptiveBall | PublicPrior | None = None,
         labels: str = "public",
         classes: Sequence[Any] | np.ndarray | None = None,
         on_invalid: str = "raise",
         count_outside: bool | None = None,
+        recenter: bool = False,
         random_state: int | None = None,
     ):
         self.metric = metric
@@ -117,6 +139,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.on_invalid = on_invalid
         self.count_outside = count_outside
+        self.recenter = recenter
         self.random_state = random_state
 
     def fit(
@@ -143,48 +166,111 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        admitted = admit_labelled(self, X, y, sample_weight, groups)
+        self._check_options()
+        admitted = admit_labelled(self, X, y, sample_weight, groups, prior=True)
         assert self.budget is not None
-        manifold, ball, n = admitted.manifold, admitted.ball, admitted.n
         classes = admitted.classes
         source = noise_source(check_seed(self.random_state))
         sizes = admitted.sizes() if self.labels == "public" else None
-        (plan,) = plan_private_classifier(
-            manifold, n, len(classes), self.budget, ball=ball, count_outside=self.count_outside
-        )
-        if plan.verdict == "hopeless":  # from public numbers, and before anything is spent
-            warnings.warn(
-                f"PrivateTSClassifier: noise {plan.noise:.2g} is above {HOPELESS:g}: predictions"
-                " will be nearer to guessing than to a classifier without noise; about"
-                f" {plan.records_a_class:,} records a class are needed with this budget"
-                " (riemdp.plan_private_classifier)",
-                RiemdpWarning,
-                stacklevel=2,
-            )
-        release = admitted.released(
-            DiscriminantNoise, sizes, self.budget, self.count_outside, source
-        )
-        self.manifold_ = manifold
+        if isinstance(admitted.where, PublicPrior):
+            plan, release = self._with_prior(admitted, admitted.where, sizes, source)
+        else:
+            plan, release = self._in_ball(admitted, sizes, source)
+            self._view = None
+            self.public_coef_ = self.public_intercept_ = self.public_accuracy_ = None
+        self.manifold_ = admitted.manifold
         self.classes_ = classes
         self.plan_ = plan
         self.rule_ = plan.mechanism
         query = f"linear classifier of {len(classes)} classes in a tangent space"
-        known = {"manifold": manifold, "budget": self.budget, "query": query}
+        known = {"manifold": admitted.manifold, "budget": self.budget, "query": query}
         self._keep(release._knowing(known), self.budget)
-        self.reference_ = np.asarray(self.ball_.center)
+        if self._view is None:
+            self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
-        warn_of(self.guarantee_, self.budget.delta, n)
+        warn_of(self.guarantee_, self.budget.delta, admitted.n)
         warn_of_counts(release.facts.valid, self.outside_)
         return self
 
+    def _check_options(self) -> None:
+        """Refuse what does not go with a prior, or without one."""
+        if not isinstance(self.recenter, bool):
+            raise invalid("recenter", self.recenter, "give True or False")
+        if isinstance(self.ball, PublicPrior):
+            if self.count_outside:
+                remedy = "with a PublicPrior nothing is counted; leave it out"
+                raise invalid("count_outside", self.count_outside, remedy)
+        elif self.recenter:
+            raise invalid("recenter", True, "it goes with ball=riemdp.PublicPrior(...)")
+
+    def _in_ball(
+        self, admitted: LabelledMatrices, sizes: list[int] | None, source: NoiseSource
+    ) -> tuple[ClassifierRow, Release]:
+        assert self.budget is not None
+        counted = self.count_outside
+        (plan,) = plan_private_classifier(
+            admitted.manifold,
+            admitted.n,
+            len(admitted.classes),
+            self.budget,
+            ball=admitted.ball,
+            count_outside=counted,
+        )
+        self._warn(plan)
+        return plan, admitted.released(DiscriminantNoise, sizes, self.budget, counted, source)
+
+    def _with_prior(
+        self,
+        admitted: LabelledMatrices,
+        prior: PublicPrior,
+        sizes: list[int] | None,
+        source: NoiseSource,
+    ) -> tuple[ClassifierRow, Release]:
+        assert self.budget is not None
+        classes = admitted.classes.tolist()
+        mechanism = PriorClassifier(
+            prior,
+            classes,
+            n=admitted.n,
+            budget=self.budget,
+            sizes=sizes,
+            of_people=admitted.members is not None,
+        )
+        accuracy = public_accuracy(prior, classes, recenter=self.recenter)
+        plan = plan_with_prior(mechanism, self.budget, accuracy)
+        self._warn(plan)
+        value = ClassRecords(admitted.matrices, admitted.labels, admitted.members)
+        release = admitted.released_by(mechanism, value, source)
+        self._view, self.reference_ = mechanism.view, np.asarray(prior.center)
+        alone = mechanism.view.alone()
+        self.public_coef_ = None if alone is None else alone.coefficients
+        self.public_intercept_ = None if alone is None else alone.intercepts
+        self.public_accuracy_ = accuracy
+        return plan, release._knowing({"public_value": alone, "public_accuracy": accuracy})
+
+    def _warn(self, plan: ClassifierRow) -> None:
+        """Say before anything is spent, and from public numbers, that it will be of little use."""
+        if plan.is_useless:
+            warnings.warn(f"PrivateTSClassifier: {plan.told}", RiemdpWarning, stacklevel=4)
+
     # ---------------------------------------------------------------- using the classifier
-    def _scores(self, X: RecordsLike) -> np.ndarray:
-        """One score for each matrix and class; a matrix that is no point counts as the centre."""
+    def _coordinates(self, X: RecordsLike, groups: object) -> np.ndarray:
+        """What coefficients are multiplied with; a matrix that is no point counts as the centre."""
         check_is_fitted(self, "coef_")
         matrices, count = admit_records(self.manifold_, "X", X)
-        domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
-        y = np.asarray(TangentMean(domain, count).prepare(matrices).points)
-        return y @ self.coef_.T + self.intercept_
+        if groups is not None and not self.recenter:
+            raise invalid("groups", "given", "it goes with recenter=True; leave it out")
+        if self._view is None:
+            domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
+            return np.asarray(TangentMean(domain, count).prepare(matrices).points)
+        y = log_flagged(self.manifold_, self.reference_, matrices)[0]
+        if not self.recenter:
+            return y
+        return self._view.recentred(y, None if groups is None else Membership(groups, count))
+
+    def _scores(self, X: RecordsLike, groups: object = None) -> np.ndarray:
+        """One score for each matrix and class."""
+        return self._coordinates(X, groups) @ self.coef_.T + self.intercept_
 
     def decision_function(self, X: RecordsLike) -> np.ndarray:
         """Scores, shape (n, classes); with two classes their difference, shape (n,), as usual in
@@ -193,10 +279,25 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X: RecordsLike) -> np.ndarray:
-        """The class with the largest score, for each matrix."""
-        largest = np.argmax(self._scores(X), axis=1)  # says so where nothing was fitted
+    def predict(self, X: RecordsLike, groups: object = None) -> np.ndarray:
+        """The class with the largest score, for each matrix.
+
+        Args:
+            X: Matrices, shape (n, k, k).
+            groups: With `recenter`, one label of a person for each; None: all are of one person.
+        """
+        largest = np.argmax(self._scores(X, groups), axis=1)  # says so where nothing was fitted
         return self.classes_[largest]
+
+    def public_predict(self, X: RecordsLike, groups: object = None) -> np.ndarray:
+        """What the public model alone says, which no private record is in; see `predict`."""
+        y = self._coordinates(X, groups)
+        if self.public_coef_ is None:
+            raise InvalidArgument(
+                "there is no public model: fit with ball=riemdp.PublicPrior(manifold, X, y) whose"
+                " public records have these classes"
+            )
+        return self.classes_[np.argmax(y @ self.public_coef_.T + self.public_intercept_, axis=1)]
 
     def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of the scores, shape (n, classes): for the rule "discriminant" the probabilities

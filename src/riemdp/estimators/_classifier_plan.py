@@ -10,14 +10,18 @@ from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..mechanisms._classes import DISCRIMINANT, rule_for
 from ..mechanisms._counted import share_of_count
+from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
+from ..statistics import PublicPrior
+from ..statistics._class_view import public_accuracy
 from ._matrices import ball_or_search
 
 # Limits of `ClassifierRow.noise`, from the measurements of docs/evidence/classifiers.md.
 GOOD, HOPELESS = 0.2, 1.0
+ALONE = "the public model alone"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,10 @@ class ClassifierRow(PlanRow):
         noise: The typical length of the noise of a class mean, in units of the radius: classes *
             sigma * sqrt(dim) / n, sigma the noise of a coordinate of a class sum.
         records_a_class: The number of records of each class from which `noise` is at most 0.2.
+        public_accuracy: With a `PublicPrior`, the accuracy of the public model alone on public
+            people, each left out of what it is made of; None where it cannot be measured.
+        alone: Whether private records cannot improve on the public model: the variance of their
+            noise is above that of the public contrasts.
     """
 
     n: int
@@ -43,12 +51,33 @@ class ClassifierRow(PlanRow):
     share: float
     noise: float
     records_a_class: int
+    public_accuracy: float | None = None
+    alone: bool = False
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether a fit says so."""
+        return self.verdict in ("hopeless", ALONE)
+
+    @property
+    def told(self) -> str:
+        """What a fit says before it spends anything on what is of little use."""
+        if self.alone:
+            return _SAID[ALONE]
+        return (
+            f"noise {self.noise:.2g} is above {HOPELESS:g}: predictions will be nearer to guessing"
+            f" than to a classifier without noise; about {self.records_a_class:,} records a class"
+            " are needed with this budget (riemdp.plan_private_classifier)"
+        )
 
     @property
     def verdict(self) -> str:
-        """ "too few" (`fit` refuses), "hopeless" (noise above 1), "weak" or "enough" (noise at
-        most 0.2, where class means are about as good as without noise).
+        """ "too few" (`fit` refuses), "the public model alone" (`alone`), "hopeless" (noise above
+        1), "weak" or "enough" (noise at most 0.2, where class means are about as good as without
+        noise).
         """
+        if self.alone:
+            return ALONE
         if self.n < self.need:
             return "too few"
         if self.noise > HOPELESS:
@@ -60,9 +89,17 @@ _SAID = {
     "too few": "too few records to find a centre; fit refuses",
     "hopeless": "hopeless: noise drowns the differences of the classes, and predictions are nearer"
     " to guessing than to a classifier without noise",
+    ALONE: "the public model alone: noise is above what public people differ by, so private records"
+    " cannot improve on it; it needs no budget (public_predict)",
     "weak": "weak: predictions are clearly worse than without noise",
     "enough": "enough: class means are about as good as without noise",
 }
+
+
+def _accuracy(x: float | None) -> str:
+    return "-" if x is None else f"accuracy {x:.2f}"
+
+
 _COLUMNS: tuple[Column[ClassifierRow], ...] = (
     *budget_columns(),
     Column("rule", lambda row: row.mechanism),
@@ -70,7 +107,14 @@ _COLUMNS: tuple[Column[ClassifierRow], ...] = (
     Column("share for the classifier", lambda row: f"{100 * row.share:.0f} %"),
     Column("noise", lambda row: f"{row.noise:.2g}"),
     Column("noise 0.2 from records a class", lambda row: f"{row.records_a_class:,}"),
+    Column("public model alone", lambda row: _accuracy(row.public_accuracy)),
     Column("", lambda row: _SAID[row.verdict]),
+)
+
+_NOTES = ("Noise 0.2 is good, above 1 is hopeless",)
+_MEASURED = (
+    "The accuracy of the public model alone is measured on public people, each of whom is left out"
+    " of the records that it is made of. On people unlike these it is lower"
 )
 
 
@@ -80,8 +124,9 @@ def plan_private_classifier(
     classes: int,
     budget: Budget,
     *,
-    ball: Ball | AdaptiveBall | None = None,
+    ball: Ball | AdaptiveBall | PublicPrior | None = None,
     count_outside: bool | None = None,
+    of_people: bool = False,
 ) -> Plan[ClassifierRow]:
     """Say before any budget is spent whether n records are enough for a private classifier.
 
@@ -95,6 +140,8 @@ def plan_private_classifier(
         budget: The budget of one `fit`.
         ball: As for `PrivateTSClassifier`.
         count_outside: As for `PrivateTSClassifier`; a count takes at most 4 % of the budget.
+        of_people: With a `PublicPrior`, whether n is a number of people (`groups`). In a ball noise
+            is the same for both.
 
     Returns:
         A `Plan` of one `ClassifierRow`.
@@ -117,6 +164,9 @@ def plan_private_classifier(
         )
     n, classes = integer("n", n), integer("classes", classes)
     noise = Noise.of(budget)
+    if isinstance(ball, PublicPrior):
+        row = _of_prior(ball.on(manifold), n, classes, budget, of_people)
+        return _table(row, (*_NOTES, _MEASURED))
     where = ball_or_search(ball)
     if isinstance(where, AdaptiveBall) and count_outside:
         raise invalid("count_outside", count_outside, "it goes with a public ball; leave it out")
@@ -140,8 +190,45 @@ def plan_private_classifier(
         noise=level,
         records_a_class=math.ceil(enough / classes),
     )
-    title = f"Private classifier of {classes} classes, n = {n}, {manifold.dim} coordinates"
-    return Plan(title, (row,), _COLUMNS, ("Noise 0.2 is good, above 1 is hopeless",))
+    return _table(row, _NOTES)
+
+
+def _table(row: ClassifierRow, notes: tuple[str, ...]) -> Plan[ClassifierRow]:
+    title = f"Private classifier of {row.classes} classes, n = {row.n}, {row.dim} coordinates"
+    return Plan(title, (row,), _COLUMNS, notes)
+
+
+def _of_prior(
+    prior: PublicPrior, n: int, classes: int, budget: Budget, of_people: bool
+) -> ClassifierRow:
+    own = [] if prior.classes is None else prior.classes.tolist()
+    known = own if len(own) == classes else classes
+    mechanism = PriorClassifier(prior, known, n=n, budget=budget, of_people=of_people)
+    accuracy = None if isinstance(known, int) else public_accuracy(prior, known, recenter=False)
+    return plan_with_prior(mechanism, budget, accuracy)
+
+
+def plan_with_prior(
+    mechanism: PriorClassifier, budget: Budget, accuracy: float | None
+) -> ClassifierRow:
+    """What is known, from public numbers, of a classifier with a prior."""
+    view, deviation = mechanism.view, mechanism.noise_of_class
+    noise = deviation * math.sqrt(view.directions or view.dim) / mechanism.radius
+    alone = view.deviation is not None and deviation**2 > view.deviation / view.people
+    classes = mechanism.sums.classes
+    enough = math.ceil(mechanism.n * noise / GOOD)  # noise is inverse to n
+    return ClassifierRow(
+        mechanism=CONTRASTS,
+        budget=budget,
+        n=mechanism.n,
+        classes=classes,
+        dim=view.dim,
+        share=1.0,
+        noise=noise,
+        records_a_class=math.ceil(enough / classes),
+        public_accuracy=accuracy,
+        alone=alone,
+    )
 
 
 def _at(

@@ -25,6 +25,7 @@ from ..mechanisms._counted import Counted, share_of_count
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
+from ..statistics import PublicPrior
 from ..statistics._membership import Membership, unit_of
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
 
@@ -37,7 +38,7 @@ class LabelledMatrices:
 
     Attributes:
         manifold: The space of the matrices.
-        ball: The public ball, or the search for one.
+        where: The public ball, the search for one, or public records.
         matrices: (n, k, k); one that is no array of numbers is NaN. The `Stream` of them where they
             are read in parts.
         labels: Positions in `classes`, (n,); negative for none of them.
@@ -46,11 +47,17 @@ class LabelledMatrices:
     """
 
     manifold: AbstractManifold
-    ball: Ball | AdaptiveBall
+    where: Ball | AdaptiveBall | PublicPrior
     matrices: Point | Stream
     labels: np.ndarray
     classes: np.ndarray
     members: Membership | None = None
+
+    @property
+    def ball(self) -> Ball | AdaptiveBall:
+        """The public ball, or the search for one."""
+        assert not isinstance(self.where, PublicPrior)
+        return self.where
 
     @property
     def n(self) -> int:
@@ -70,7 +77,7 @@ class LabelledMatrices:
         """
         given: dict[str, Any] = {"n": self.n, "classes": len(self.classes), "sizes": sizes}
         mechanism: AbstractMechanism[Any]
-        value = ClassRecords(self.matrices, self.labels, self.members)
+        value: Any = ClassRecords(self.matrices, self.labels, self.members)
         if isinstance(self.ball, Ball):
             noise = Noise.of(budget)
             share = share_of_count(noise, self.n, count_outside)
@@ -79,6 +86,12 @@ class LabelledMatrices:
             value = value, None  # it counts what it admits
         else:
             mechanism = make(self.manifold, self.ball, budget=budget, **given)
+        return self.released_by(mechanism, value, source)
+
+    def released_by(
+        self, mechanism: AbstractMechanism[Any], value: Any, source: NoiseSource
+    ) -> Release:
+        """What a mechanism releases about these matrices, with what is public of them."""
         release = mechanism._ready(value, unit_of(self.members)).release(source)
         return release._knowing(self.facts)
 
@@ -108,9 +121,18 @@ def space_of(
     """
     required(estimator, budget=estimator.budget)
     ball = ball_or_search(estimator.ball)
+    return _checked_space(estimator, X, sample_weight, ball), ball
+
+
+def _checked_space(
+    estimator: Any, X: RecordsLike, sample_weight: object, where: Ball | AdaptiveBall | PublicPrior
+) -> AbstractManifold:
     one_of("on_invalid", estimator.on_invalid, ON_INVALID)
     refuse_weights(sample_weight)
-    return matrix_space(X, estimator.metric, ball, type(estimator).__name__), ball
+    manifold = matrix_space(X, estimator.metric, where, type(estimator).__name__)
+    if isinstance(where, PublicPrior):
+        where.on(manifold)
+    return manifold
 
 
 def refuse_damaged(estimator: Any, manifold: AbstractManifold, X: RecordsLike) -> None:
@@ -127,11 +149,13 @@ def admit_labelled(
     groups: object = None,
     *,
     in_parts: bool = False,
+    prior: bool = False,
 ) -> LabelledMatrices:
     """The matrices and labels of a classifier's `fit`, all checked before anything is spent.
 
     `in_parts`: if the ball is public and nobody's are together, matrices of a file stay there, and
     for those in memory the caller looks out for damaged ones, where it moves them.
+    `prior`: whether public records may be given in the place of a ball.
     """
     one_of("labels", estimator.labels, ("public", "private"))
     if groups is not None and estimator.labels != "private":
@@ -140,8 +164,11 @@ def admit_labelled(
             " of each class is part of what that person gave. Give labels='private' and"
             " classes=[...]; it costs no more noise"
         )
-    manifold, ball = space_of(estimator, X, sample_weight)
-    stays = in_parts and isinstance(ball, Ball) and groups is None
+    required(estimator, budget=estimator.budget)
+    given = estimator.ball
+    where = given if prior and isinstance(given, PublicPrior) else ball_or_search(given)
+    manifold = _checked_space(estimator, X, sample_weight, where)
+    stays = in_parts and isinstance(where, Ball) and groups is None
     matrices, n = (admit_in_parts if stays else admit_records)(manifold, "X", X)
     classes = known_classes(estimator.classes, y, estimator.labels)
     labels = admit_labels("y", y, list(classes))
@@ -157,20 +184,24 @@ def admit_labelled(
         )
     if not stays or isinstance(matrices, Stream):
         refuse_damaged(estimator, manifold, X)
-    return LabelledMatrices(manifold, ball, matrices, labels, classes, members)
+    return LabelledMatrices(manifold, where, matrices, labels, classes, members)
 
 
 def ball_or_search(ball: object) -> Ball | AdaptiveBall:
     """The ball or the search that was given; a search where it was left out."""
     if ball is None:
         return AdaptiveBall()
+    if isinstance(ball, PublicPrior):
+        remedy = "here give its centre as a public ball: riemdp.Ball(prior.center, radius)"
+        takes = "PrivateTSClassifier and private_frechet_mean take one"
+        raise invalid("ball", ball, f"{takes}; {remedy}")
     if not isinstance(ball, Ball | AdaptiveBall):
         raise invalid("ball", ball, "give a riemdp.AdaptiveBall() or riemdp.Ball(...), or None")
     return ball
 
 
 def matrix_space(
-    X: RecordsLike, metric: str, ball: Ball | AdaptiveBall, who: str
+    X: RecordsLike, metric: str, ball: Ball | AdaptiveBall | PublicPrior, who: str
 ) -> AbstractManifold:
     """The space of matrices as large as the public centre of the ball, or as the array's.
 
@@ -180,7 +211,7 @@ def matrix_space(
         ball: Where they are expected.
         who: The estimator, for an error.
     """
-    outer = ball if isinstance(ball, Ball) else ball.outer
+    outer = ball.outer if isinstance(ball, AdaptiveBall) else ball
     given = getattr(X, "shape", None)
     given = tuple(given) if isinstance(given, tuple) else None
     if outer is not None:

@@ -7,6 +7,10 @@ N_a; a classifier's also the sum of z z^T. The weights are the largest at which 
 the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
 no noise (docs/proofs/private-ball.md, Lemma 5; docs/proofs/tangent-classifier.md).
 
+Where labels are public and what follows uses differences of class means alone, the part of the sums
+along the vector of class sizes is left out. One record then moves what is left by less than 2, and
+no mean of a class can be told from it (docs/proofs/prior-classifier.md, Lemma 2).
+
 Where people are protected, a person contributes the mean over that person's records of what each
 record would contribute. It lies in the convex hull of what records contribute, whose diameter is
 that of its corners, so every sensitivity is that of as many records. Proof: docs/proofs/people.md.
@@ -40,7 +44,7 @@ class ClassMeans(NamedTuple):
     """Class means of z and what else was released, from noisy sums alone.
 
     Attributes:
-        means: Shape (classes, dim), moved towards their average by James-Stein.
+        means: Shape (classes, dim); of contrasts, minus their average.
         sizes: Class sizes, public or noisy.
         rest: What the vector held behind sums and sizes.
         deviation: The standard deviation of the noise of a coordinate.
@@ -50,6 +54,17 @@ class ClassMeans(NamedTuple):
     sizes: Floats
     rest: Floats
     deviation: float
+
+    @property
+    def deviations(self) -> Floats:
+        """The standard deviation of a coordinate of each mean; of contrasts, before the average of
+        their noise is taken away.
+        """
+        return self.deviation / self.sizes
+
+    def contracted(self) -> ClassMeans:
+        """The same, moved towards their average by James-Stein."""
+        return self._replace(means=contracted(self.means, self.deviations))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,9 +145,57 @@ class ClassSums:
             sizes = np.maximum(counts / self.weight, self.n / (4.0 * self.classes))
         # the noise of a K-norm mechanism is treated as if it were Gaussian
         deviation = noise.deviation(scale, self.together)
-        return ClassMeans(
-            contracted(sums / sizes[:, None], deviation / sizes), sizes, rest, deviation
-        )
+        return ClassMeans(sums / sizes[:, None], sizes, rest, deviation)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassContrasts(ClassSums):
+    """What public labels leave of the sums where differences of class means are all that is used:
+    the sums without their part along the vector of class sizes, in an orthonormal basis. Adding one
+    vector to the means of all classes does not change it.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sizes is None or self.classes < 2:
+            raise invalid("sizes", self.sizes, "contrasts are for public sizes of two classes on")
+
+    @property
+    def _sizes(self) -> Floats:
+        return np.array(self.sizes, dtype=np.float64)
+
+    @property
+    def factor(self) -> float:
+        """The share of a record's change that contrasts keep: the smallest class keeps the most."""
+        return math.sqrt(1.0 - float(np.min(self._sizes)) ** 2 / float(np.sum(self._sizes**2)))
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the joint vector, rounding included: that of the product with a basis, too."""
+        rounding = summation_error(MOST_TERMS) + 4.0 * self.classes * math.ulp(1.0)
+        return 2.0 * self.factor * (1.0 + 1e-12) + 2.0 * self.n * rounding
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own: a contrast belongs to several."""
+        return False
+
+    @property
+    def together(self) -> int:
+        """How many coordinates are released with noise for the sensitivity."""
+        return (self.classes - 1) * self.dim
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise; see `ClassSums.joint`."""
+        sums = super().joint(z, labels, members).reshape(self.classes, self.dim)
+        return (contrast_basis(self._sizes) @ sums).ravel()
+
+    def means(self, noisy: Floats, scale: float, noise: Noise) -> ClassMeans:
+        """The class means minus their average, from released numbers alone."""
+        sums = contrast_basis(self._sizes).T @ noisy.reshape(self.classes - 1, self.dim)
+        means = sums / self._sizes[:, None]
+        deviation = noise.deviation(scale, self.together)
+        return ClassMeans(means - means.mean(axis=0), self._sizes, np.zeros(0), deviation)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,6 +255,16 @@ class ClassMoments(ClassSums):
         floor = max(floor, 1e-9 * float(np.abs(values).max(initial=0.0)))
         coefficients = (means @ vectors) / np.maximum(values, floor) @ vectors.T
         return coefficients, -0.5 * np.sum(coefficients * means, axis=1)
+
+
+def contrast_basis(sizes: Floats) -> Floats:
+    """Orthonormal rows, shape (classes - 1, classes), orthogonal to the vector of class sizes: the
+    rows but the first of the reflection that takes that vector to an axis.
+    """
+    axis = sizes / np.linalg.norm(sizes)
+    axis[0] += 1.0
+    reflection = np.eye(len(axis)) - 2.0 * np.outer(axis, axis) / float(axis @ axis)
+    return reflection[1:]
 
 
 def class_sums(

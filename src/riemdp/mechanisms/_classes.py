@@ -193,7 +193,7 @@ class AbstractClasses(BudgetedMechanism[ClassRecords]):
         sums, found = self.sums, self._found(value, source)
         joint = sums.joint(found.z, value.labels, value.members)
         noisy, scale = sums.noisy(joint, found.purse)
-        means = sums.means(noisy, scale, self.noise)
+        means = sums.means(noisy, scale, self.noise).contracted()
         facts = found.facts | {
             "coordinates": found.ball.radius * means.means,
             "sizes": None if sums.sizes is not None else tuple(float(s) for s in means.sizes),

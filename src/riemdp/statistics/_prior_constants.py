@@ -20,3 +20,11 @@ RADIUS_QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)  # radii that are compar
 RADIUS_FACTORS = (1.25, 1.5)  # of the largest length, that are compared, too
 BIAS_WEIGHT = 0.3  # of the clipping bias: errors of clipped records partly cancel (digits, ERP)
 USELESS_NOISE = 2.0  # noise over the public error from which a private mean gains under 11 %
+
+# ------------------------------------------------------------------ of a classifier
+REST_SHARE = 0.7  # of the length along class directions that the rest is given in the clip (SSVEP)
+RECORD_QUANTILE = 0.5  # of the lengths of public records: the clip of records (digits 0-4 for 5-9)
+BLOCK_QUANTILE = 0.9  # of the lengths of public people's contrasts: the clip of people (SSVEP)
+CONSISTENT = 0.99  # of chi-square: up to it noisy contrasts agree with the public ones (SSVEP)
+SIGNIFICANT = 3.0  # deviations by which other directions have to exceed their noise (SSVEP)
+LEAST_KEPT = 1e-3  # of them in any case: their order decides where nothing else is known

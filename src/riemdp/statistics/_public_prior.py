@@ -68,14 +68,19 @@ class Contrasts(NamedTuple):
         deviation: Variance of a coordinate of another person's contrasts along the directions about
             `means`, without sampling; each person is compared with directions and means of the
             others. None where fewer than two people have every class.
-        people: The number of people who have every class.
+        each: (people, classes, dim), the contrasts of each of the people who have every class.
     """
 
     means: Floats
     directions: Floats
     average: Floats
     deviation: float | None
-    people: int
+    each: Floats
+
+    @property
+    def people(self) -> int:
+        """The number of people who have every class."""
+        return len(self.each)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -220,7 +225,7 @@ class PublicPrior:
             held(_directions(together)),
             held(means.mean(axis=(0, 1))),
             _deviation(own, 1.0 / counts),
-            len(own),
+            held(own),
         )
 
     @functools.cached_property

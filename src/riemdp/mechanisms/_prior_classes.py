@@ -1,0 +1,171 @@
+"""A linear classifier from one release of contrasts of class means, where public records of the
+same kind are known.
+
+Guarantee, replace-one: one Gaussian mechanism with the noise multiplier of the budget. To check it,
+read `_draw` here, `ClassView.seen`, `ClassView.contrasts_of`, `ClassSums.joint` and
+`ClassSums.sensitivity`. Proof: docs/proofs/prior-classifier.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import integer, invalid
+from ..domains._door import admit_records
+from ..domains._stream import pairwise_sum
+from ..privacy import Budget, Guarantee
+from ..privacy._noise import Noise
+from ..randomness import NoiseSource
+from ..statistics._class_view import ClassView
+from ..statistics._membership import Membership
+from ..statistics._public_prior import PublicPrior
+from ..statistics._tangent_mean import clipped
+from ._base import Drawn
+from ._class_sums import ClassContrasts, ClassSums, contrast_basis, public_sizes
+from ._classes import ClassRecords, positions
+from ._common import Floats
+from ._purse import BudgetedMechanism
+
+CONTRASTS = "contrasts"
+ASSUMES = (
+    "the people of the public prior are none of the private ones, and its records were not chosen"
+    " by looking at private ones"
+)
+
+
+class PersonContrasts(ClassContrasts):
+    """The sum over people of their own contrasts, each shortened to length 1 as a whole, in an
+    orthonormal basis: one person changes it by at most 2. Classes are of one size, the number of
+    people.
+    """
+
+    @property
+    def factor(self) -> float:
+        """A person's contrasts add up to 0, so that nothing is left out."""
+        return 1.0
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise.
+
+        Args:
+            z: (people, classes * dim).
+            labels: Not looked at.
+            members: Not looked at: people are folded already.
+        """
+        total = pairwise_sum(np.asarray(z)).reshape(self.classes, self.dim)
+        return (contrast_basis(self._sizes) @ total).ravel()
+
+
+class PriorClassifier(BudgetedMechanism[ClassRecords]):
+    """Release a linear classifier of tangent vectors at the public centre: its coefficients, and
+    its intercepts as a last column.
+
+    Args:
+        prior: The public records.
+        classes: The possible labels, public, at least two; or the number of labels that are none of
+            the prior's.
+        n: The public number of records, or of people.
+        budget: `Budget(epsilon, delta)`, delta > 0.
+        sizes: The public number of records of each class where labels are public; else None.
+        of_people: Whether people are protected; each counts by the contrasts between own classes.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or delta is 0.
+
+    Guarantee:
+        Replace-one; the label stays where labels are public and may change where they are private.
+        mu-GDP with mu = 1 / gaussian_noise_multiplier(budget). It assumes that the public people
+        are none of the private ones.
+
+    Source:
+        Proof: docs/proofs/prior-classifier.md.
+    """
+
+    name: ClassVar[str] = "prior-classifier"
+    words: ClassVar[str] = (
+        "Gaussian noise on contrasts of class means of tangent vectors at the public centre, which"
+        " are whitened and clipped by public records; then moved towards public contrasts"
+    )
+
+    def __init__(
+        self,
+        prior: PublicPrior,
+        classes: Sequence[Any] | int,
+        *,
+        n: int,
+        budget: Budget | Noise,
+        sizes: Sequence[int] | None = None,
+        of_people: bool = False,
+    ):
+        super().__init__(budget)
+        if self.noise.is_pure:
+            raise invalid("budget", self.noise.whole, "a public prior needs delta > 0")
+        count = classes if isinstance(classes, int) else len(classes)
+        if count < 2:
+            raise invalid("classes", classes, "contrasts need at least two classes")
+        if of_people and sizes is not None:
+            told = "how many records a person has of a class is private"
+            raise invalid("sizes", sizes, told)
+        self.prior, self.manifold, self.n = prior, prior.manifold, integer("n", n)
+        self.view = ClassView.of(prior, classes)
+        self.radius = self.view.radius(of_people=of_people)
+        self.of_people = of_people
+        known = public_sizes(sizes)
+        kind = ClassSums if known is None else ClassContrasts
+        if of_people:
+            known, kind = (self.n,) * count, PersonContrasts
+        self.sums = kind(self.n, count, self.view.dim, known)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release."""
+        return self.noise.guarantee.assuming(ASSUMES)
+
+    @property
+    def _coordinates(self) -> int:
+        return self.sums.together
+
+    @property
+    def noise_of_class(self) -> float:
+        """The standard deviation of the noise of a class mean in a whitened coordinate, classes
+        being of one size where theirs is private: a public number.
+        """
+        scale = self.radius * self.sums.sensitivity * self.noise.multiplier
+        sizes = self.sums.sizes or (self.n / self.sums.classes,)
+        return scale * float(np.sqrt(np.mean(1.0 / np.square(sizes))))
+
+    def _admit(self, value: tuple[Any, ...]) -> ClassRecords:
+        given = ClassRecords(*value)
+        records, rows = admit_records(self.manifold, "X", given.X)
+        members = given.members
+        if (members is not None) != self.of_people:
+            raise invalid("groups", "given", "say so by of_people=True")
+        if (rows if members is None else members.n) != self.n:
+            raise invalid("X", f"{rows} records", f"it was made for n = {self.n}")
+        labels = positions(given.labels, rows)
+        z = self.view.seen(records)
+        if members is not None:
+            blocks = self.view.contrasts_of(z, labels, members)
+            z = blocks.reshape(len(blocks), -1)
+        return ClassRecords(clipped(z, self.radius)[0] / self.radius, labels)
+
+    def _draw(self, value: ClassRecords, source: NoiseSource) -> Drawn:
+        sums, purse = self.sums, self._purse(source)
+        noisy, scale, _ = purse.add(sums.joint(value.X, value.labels), sums.sensitivity, purse.left)
+        found = sums.means(noisy, scale, self.noise)
+        contrasts = found.means - found.means.mean(axis=0)
+        variance = self.radius**2 * float(np.mean(found.deviations**2))
+        linear = self.view.scores(self.view.improved(self.radius * contrasts, variance))
+        facts = {
+            "n": self.n,
+            "radius": self.radius,
+            "answers": (self.radius * noisy,),
+            "rule": CONTRASTS,
+            "sizes": None if sums.sizes else tuple(float(s) for s in found.sizes),
+        }
+        made = np.column_stack([linear.coefficients, linear.intercepts])
+        return Drawn(made, self.radius * scale, self.radius * sums.sensitivity, None, facts)
