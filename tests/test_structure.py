@@ -40,6 +40,7 @@ FACES = {
     "cli/_mean.py mean",
     "cli/_pca.py pca",
     "cli/_plan.py plan",
+    "estimators/_classifier.py __init__",
     "estimators/_mdm.py __init__",
     "federated/_door.py answer",
     "federated/_ball.py private_ball",

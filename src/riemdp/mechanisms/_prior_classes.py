@@ -28,13 +28,10 @@ from ._base import Drawn
 from ._class_sums import ClassContrasts, ClassSums, contrast_basis, public_sizes
 from ._classes import ClassRecords, positions
 from ._common import Floats
+from ._prior_mean import ASSUMES
 from ._purse import BudgetedMechanism
 
 CONTRASTS = "contrasts"
-ASSUMES = (
-    "the people of the public prior are none of the private ones, and its records were not chosen"
-    " by looking at private ones"
-)
 
 
 class PersonContrasts(ClassContrasts):
