@@ -292,7 +292,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
     def public_predict(self, X: RecordsLike, groups: object = None) -> np.ndarray:
         """What the public model alone says, which no private record is in; see `predict`."""
         y = self._coordinates(X, groups)
-        if self.public_coef_ is None:
+        if self.public_coef_ is None or self.public_intercept_ is None:
             raise InvalidArgument(
                 "there is no public model: fit with ball=riemdp.PublicPrior(manifold, X, y) whose"
                 " public records have these classes"
