@@ -198,7 +198,8 @@ Searches = _names(
         "federated._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
         "federated._search": "SumsOverSites",
         "federated._terms": "SearchTerms",
-        "federated._ball": "MeanOverSites _Given in_process",
+        "federated._ball": "_Given",
+        "federated._over_sites": "MeanOverSites in_process",
     }
 )
 # mechanisms of sums that estimators are made of, and how a person's records are folded

@@ -58,7 +58,7 @@ MAY_PERMIT = {"privacy/_ledger.py", "privacy/_permit.py", "federated/_site.py"}
 MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: each has its proof
     "privacy/_permit.py",
     "mechanisms/_parts.py",
-    "federated/_ball.py",
+    "federated/_over_sites.py",
     "federated/_in_process.py",
 }
 CONTEXT = {"privacy/_open_ledgers.py::_entered"}

@@ -2,52 +2,35 @@
 and without anybody who holds all records.
 
 The doors are `private_ball`, `private_frechet_mean` and `private_frechet_variance`. What is asked
-is decided as for one party (`mechanisms._ball_search`); `_search` adds the answers over sites.
+is decided as for one party (`mechanisms._ball_search`); `_over_sites` has what is released of it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._errors import InvalidArgument, invalid, real
 from .._isolation import isolated
 from .._trees import map_leaves
-from ..domains import AdaptiveBall, Ball, Domain
+from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
-from ..domains._ends import end_of
 from ..domains._stream import Stream
-from ..inference import Observation, Query
 from ..inference._counts import warn_of_counts
-from ..inference._error_law import capped, gaussian_law, shrunk_law
-from ..manifolds import AbstractManifold, Euclidean
-from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AbstractMechanism, Release
-from ..mechanisms._ball_search import SearchResult, run_search
-from ..mechanisms._base import Drawn
-from ..mechanisms._common import needs_log
-from ..mechanisms._lattice import check_drawable
-from ..mechanisms._private_ball import facts_of_search, observed
-from ..mechanisms._search_plan import SearchPlan
-from ..mechanisms._search_records import final_radius, outside_of
-from ..mechanisms._shrinking import kept
-from ..privacy import Budget, Guarantee, Ledger
-from ..privacy._arithmetic import LATTICE
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import Release
+from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
-from ..privacy._permit import Permit
-from ..randomness import NoiseSource, noise_source
-from ..releases._people import facts_of, of_groups
-from ..statistics import TangentMean
+from ..randomness import NoiseSource
+from ..releases._people import of_groups
+from ._over_sites import mechanism_of
 from ._protocol import check_lists_of_labels
-from ._search import Search, SumsOverSites
-from ._search_sites import SearchSite
-from ._secure_sum import Parties
 from ._terms import SearchTerms
 
 
@@ -250,238 +233,6 @@ def private_frechet_variance(
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), public or released")
     terms = given.terms("variance", ball, budget, noise, tolerated)
     return given.released(terms, rng, ledger)
-
-
-# ---------------------------------------------------------------------------------- the mechanisms
-class OverSites(AbstractMechanism[list[Any]]):
-    """What the releases over sites share: the value is a list with the records of each site.
-
-    Args:
-        terms: The public settings.
-
-    Guarantee:
-        That of `NoiseOfSites`.
-
-    Source:
-        Proof: docs/proofs/secure-sums.md.
-    """
-
-    def __init__(self, terms: SearchTerms):
-        self.terms, self.manifold = terms, terms.manifold
-        self.noise = terms.noise_of_sites
-        self.n = sum(terms.sizes.values())
-        needs_log(self.manifold, "a search over sites")
-        self.domain = terms.domain
-
-    @property
-    def plan(self) -> SearchPlan:
-        """What the search does: public numbers only."""
-        return self.terms.plan
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """For every record, or person, of every site."""
-        return self.terms.guarantee
-
-    @property
-    def quoted_budget(self) -> Budget:
-        """That of the terms."""
-        return self.terms.budget
-
-    @property
-    def arithmetic(self) -> str:
-        """Noise is in integers, on public grids."""
-        return LATTICE
-
-    def _check_noise(self) -> None:
-        check_drawable(self.noise.each, self.manifold.dim)
-
-    def _admit(self, value: list[Any]) -> list[Any]:
-        if isinstance(self.terms.search, AdaptiveBall):
-            self.terms.check_plan()
-        return value
-
-    def _asked(self, value: list[Any], source: NoiseSource, permit: Permit) -> SumsOverSites:
-        """The server of all sites, each of which draws for itself, but for a simulation. A record
-        is at one site, so each of them answers for the whole (docs/proofs/secure-sums.md).
-        """
-        each = permit.among_parts(1)
-        sites = [
-            SearchSite(
-                self.domain,
-                records,
-                self.noise,
-                source if source.reproducible else noise_source(None),
-                each,
-            )
-            for records in value
-        ]
-        return SumsOverSites(self.domain, self.terms, in_process(self.terms, sites))
-
-    def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
-        raise NotImplementedError  # the sites need the permit of the whole
-
-    def _draw_parts(self, value: list[Any], source: NoiseSource, permit: Permit) -> Drawn:
-        return self._whole(self._asked(value, source, permit))
-
-    def drawn(self, server: SumsOverSites) -> Drawn:
-        """The result of a search by this server: a function of the sums that it is told."""
-        raise NotImplementedError
-
-    def finished(self, server: SumsOverSites, *, reproducible: bool = False) -> Release:
-        """The release of a search by a server that has no records. Its sites have charged it.
-
-        Args:
-            server: What asks the sites.
-            reproducible: Whether they draw from a seed.
-        """
-        return self._told(self._whole(server), self.guarantee, reproducible=reproducible)
-
-    def _whole(self, server: SumsOverSites) -> Drawn:
-        """The result, with the facts of people. Their records are averaged where they are: no
-        record is moved before, whether the ball is public or found.
-        """
-        drawn = self.drawn(server)
-        if not self.terms.of_people:
-            return drawn
-        known = {**drawn.details, **facts_of(self.n, found=True)}
-        return dataclasses.replace(drawn, details=known)
-
-    def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:
-        terms = self.terms
-        told: dict[str, Any] = {
-            "n": self.n,
-            "sites": len(terms.sizes),
-            "sizes": tuple(terms.sizes.values()),
-            "noise": terms.noise,
-            "sums": len(server.transcript),
-            "failed_sums": server.failed,
-            "manifold": self.manifold,
-            "budget": terms.budget,
-        }
-        if terms.shares_noise:
-            told["tolerated"] = terms.tolerated
-        if found is not None:
-            told |= {**facts_of_search(server, found), "search": terms.search}
-        return told
-
-
-class BallOverSites(OverSites):
-    """Release a ball that holds most records of several sites."""
-
-    name: ClassVar[str] = "private-ball"
-    words: ClassVar[str] = (
-        "noisy counts of records and noisy means of clipped tangent vectors, each a sum over sites,"
-        " which locate a ball; the guarantee covers all these sums, which the server sees"
-    )
-
-    def drawn(self, server: SumsOverSites) -> Drawn:
-        """A `Ball`."""
-        found = run_search(self.plan, server)
-        radius = final_radius(server, found)
-        size = server.size(radius)
-        outside = outside_of(server, found, radius)
-        facts = self._facts(server, found) | {"outside": outside}
-        return Drawn(Ball(server.center, size), size, 1.0, None, facts)
-
-
-class MeanOverSites(OverSites):
-    """Release the mean of the clipped tangent vectors of several sites, in a ball that they find on
-    the way, and the variance about it.
-
-    Args:
-        terms: The public settings.
-    """
-
-    name: ClassVar[str] = "adaptive-mean"
-    words: ClassVar[str] = (
-        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
-        " then Gaussian noise on the mean of clipped tangent vectors at its centre, each a sum over"
-        " sites; the guarantee covers all these sums, which the server sees"
-    )
-
-    def drawn(self, server: SumsOverSites) -> Drawn:
-        """A point."""
-        manifold = self.manifold
-        found = run_search(self.plan, server)
-        center, r = server.center, server.size(found.radius)
-        stretch = found.plan.stretch
-        outside = outside_of(server, found, found.radius)
-        left, variance = float(server.left), self.terms.variance
-        ask = server.tangents(r, left * (1.0 - variance))
-        heard = server.summed(ask)
-        noisy, deviation = stretch * heard.mean, stretch * heard.deviation
-        shorter = kept(self.noise.each, manifold, center, noisy, deviation, r)
-        value = end_of(manifold, center, shorter)
-        lengths = gaussian_law(manifold.dim, deviation, exact=False)
-        query = TangentMean(Domain(manifold, center, r), heard.records)
-        spread: dict[str, Any] = {}
-        if variance > 0.0:
-            spread = self._variance(server, value, r, left * variance, stretch)
-        facts = self._facts(server, found) | {
-            "ball": Ball(center, r),
-            "radius": r,
-            "query": Query.TANGENTS,
-            "outside": outside,
-            **spread,
-        }
-        seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
-        law = shrunk_law(manifold, r, lengths)
-        sensitivity = stretch * ask.sensitivity / heard.records
-        return Drawn(value, deviation, sensitivity, law, facts, seen)
-
-    def _variance(
-        self, server: SumsOverSites, center: Point, r: float, share: float, stretch: float
-    ) -> dict[str, Any]:
-        heard = server.summed(server.squares(center, r, share))
-        spread = min(max(stretch * float(heard.mean[0]), 0.0), r**2)
-        return {"variance": spread, "variance_deviation": stretch * heard.deviation}
-
-
-class VarianceOverSites(OverSites):
-    """Release the Frechet variance of the records of several sites about a public point."""
-
-    name: ClassVar[str] = "frechet-variance"
-    words: ClassVar[str] = (
-        "Gaussian noise on the mean squared distance from the centre, each distance cut off at the"
-        " radius, as a sum over sites"
-    )
-
-    def drawn(self, server: SumsOverSites) -> Drawn:
-        """A number from 0 to r^2."""
-        domain = self.terms.search.on(self.manifold)
-        ask = server.squares(domain.center, domain.radius, 1.0)
-        heard = server.summed(ask)
-        line, law = Euclidean(), gaussian_law(1, heard.deviation, exact=False)
-        place = "the noisy number that was released"
-        seen = Observation(line, line.origin, heard.mean, law, heard.slack, place=place)
-        largest = domain.radius**2
-        facts = self._facts(server) | {
-            "ball": self.terms.search,
-            "radius": domain.radius,
-            "query": Query.VARIANCE,
-            "unit": "squared distance",
-            "clipping": (
-                "every distance from the centre is cut off at the radius; a record that is not a"
-                " valid point counts as the centre"
-            ),
-        }
-        value = np.clip(np.asarray(heard.mean[0]), 0.0, largest)
-        sensitivity = ask.sensitivity / heard.records
-        return Drawn(value, heard.deviation, sensitivity, capped(law, largest), facts, seen)
-
-
-def in_process(terms: SearchTerms, sites: Sequence[SearchSite]) -> Parties:
-    """All sites of a search, in the order of its terms."""
-    held = dict(zip(terms.sizes, sites, strict=True))
-    least = terms.noise_of_sites.least if terms.shares_noise else None
-    return Parties(held, Search(terms).asked, lambda name, ask: held[name].answer(ask), least)
-
-
-def mechanism_of(terms: SearchTerms) -> OverSites:
-    """What releases what was agreed."""
-    made = {"ball": BallOverSites, "mean": MeanOverSites, "variance": VarianceOverSites}
-    return made[terms.release](terms)
 
 
 # ------------------------------------------------------------------------------- what a user gives

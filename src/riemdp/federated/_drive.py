@@ -16,9 +16,9 @@ from .._errors import InvalidArgument, RiemdpError, real
 from ..mechanisms import Release
 from ..randomness import NoiseSource
 from ._accounting import one_answer, plan_federated, planned_guarantee
-from ._ball import mechanism_of
 from ._coordinator import Coordinator, RoundRecord
 from ._journal import Transcript
+from ._over_sites import mechanism_of
 from ._search import Asked, SumsOverSites
 from ._search_sites import SCALE, SQUARES, TANGENTS, VALID, WITHIN, Ask
 from ._terms import SearchTerms, Setup

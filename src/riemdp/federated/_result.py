@@ -22,11 +22,11 @@ from ..manifolds._base import Point
 from ..mechanisms import Release
 from ..privacy import Guarantee
 from ..randomness import noise_source
-from ._ball import mechanism_of
 from ._coordinator import Coordinator, RoundRecord
 from ._drive import make_coordinator
 from ._in_process import FederatedResult, result_of
 from ._journal import Transcript, checked_questions
+from ._over_sites import mechanism_of
 from ._search import SumsOverSites
 from ._search_sites import Ask
 from ._terms import SearchTerms, Setup

@@ -22,8 +22,9 @@ from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from .._locks import Lock, locked
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
-from ._agreement import Agreement, Tables
+from ._agreement import Agreement
 from ._search_sites import affordable
+from ._tables import Tables
 from ._terms import SearchTerms, Setup
 
 _FORMAT = "riemdp-answers"
