@@ -38,6 +38,8 @@ def vector(entry: Entry, result: Any) -> Floats:
     found = releases(result)
     if isinstance(getattr(result, "value", None), Ball):
         return _normal(np.asarray(result.value.center))
+    if found and "answers" in found[0].details:
+        return np.asarray(found[0].details["answers"][0])
     if entry.name == "riemdp.PrivatePGA":
         return np.concatenate([_coordinates(found[0]), numbers(found[1])])
     if entry.name == "riemdp.PrivateTSClassifier" and entry.moved is None:
@@ -188,6 +190,12 @@ def of_centre(result: Any, last: float = 1.0) -> float:
     return 2 * sum(told["radii"][:-1]) / told["n"] + last * 2 * told["radii"][-1] / told["n"]
 
 
+def of_first_answer(result: Any) -> float:
+    """With a public prior: the first noisy mean, in shaped coordinates."""
+    told = releases(result)[0].details
+    return 2 * told["radii"][0] / told["n"] * (1 + 1e-9)
+
+
 def of_spread(result: Any) -> float:
     """A variance about a centre, which moves it by at most twice the radius times as far."""
     one = releases(result)[0]
@@ -247,6 +255,7 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     "riemdp.mechanisms.AdaptiveMean": of_centre,
     "riemdp.mechanisms.WrappedGaussian.release[in a ball]": lambda _: 2 * float(d.BALL.radius),
     "riemdp.PrivateFrechetMean[private ball]": of_centre,
+    "riemdp.PrivateFrechetMean[public prior": of_first_answer,
     "riemdp.PrivateTangentSpace[private ball]": of_centre,
     f"{RUN}[DP-RGD, two steps with momentum]": of_steps(2.5),
     f"{RUN}[DP-RGD, domain]": of_steps(2),

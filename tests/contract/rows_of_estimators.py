@@ -160,6 +160,14 @@ ESTIMATORS = (
     model(MEAN, "private ball", "private ball", manifold=d.SPD, refusals=(*OF_MEAN, *FEW)),
     model(
         MEAN,
+        "public prior, two stages",
+        "public prior",
+        manifold=d.SPD,
+        ball=d.PRIOR,
+        refusals=OF_MEAN,
+    ),
+    model(
+        MEAN,
         "people",
         "mean in a public ball",
         d.of_people(d.matrices),

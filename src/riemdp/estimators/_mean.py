@@ -16,6 +16,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..releases import private_frechet_mean
+from ..statistics import PublicPrior
 from ._shared import (
     ON_INVALID,
     REMEDY,
@@ -39,7 +40,7 @@ class PrivateFrechetMean(
     Args:
         manifold: The space, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
         budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
-        ball: A public `Ball`, or an `AdaptiveBall`; None means `AdaptiveBall()`.
+        ball: A public `Ball`, a `PublicPrior` or an `AdaptiveBall`; None means `AdaptiveBall()`.
         mechanism: As in `riemdp.private_frechet_mean`.
         n_min: A public lower bound of the number of records; given, that number is protected too.
         on_invalid: "raise" refuses records that are no points; "center" counts each as the centre.
@@ -50,7 +51,8 @@ class PrivateFrechetMean(
 
     Attributes:
         mean_: The released point.
-        ball_: The `Ball` that was used: the one given, or the one that was found (released).
+        ball_: The `Ball` that was used: the one given, or the one that was found (released); None
+            with a `PublicPrior`.
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
         outside_: The `OutsideCount`; None where it was left out.
@@ -82,7 +84,7 @@ class PrivateFrechetMean(
         *,
         manifold: AbstractManifold | None = None,
         budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
+        ball: Ball | AdaptiveBall | PublicPrior | None = None,
         mechanism: str = "auto",
         n_min: int | None = None,
         on_invalid: str = "raise",
@@ -124,8 +126,8 @@ class PrivateFrechetMean(
         """
         refuse_weights(sample_weight)
         required(self, manifold=self.manifold, budget=self.budget)
-        if not isinstance(self.ball, Ball | AdaptiveBall | None):
-            remedy = "give a riemdp.Ball(center, radius), a riemdp.AdaptiveBall() or None"
+        if not isinstance(self.ball, Ball | AdaptiveBall | PublicPrior | None):
+            remedy = "give a riemdp.Ball, PublicPrior or AdaptiveBall, or None"
             raise InvalidArgument(f"PrivateFrechetMean: {invalid('ball', self.ball, remedy)}")
         assert self.budget is not None
         admit_manifold(self.manifold, X, "PrivateFrechetMean(manifold, budget)")

@@ -106,6 +106,18 @@ class Facts:
         return MappingProxyType(known | dict(self.others))
 
     @property
+    def public_alone(self) -> str:
+        """What the public records of a prior are worth alone, in words; "" without a prior."""
+        if self.public_value is None:
+            return ""
+        if self.public_error is None:
+            return "the public mean alone; its error was not measured, on records of one person"
+        return (
+            f"the public mean alone, expected to be wrong by {self.public_error:.4g} for one more"
+            " person (measured on public people)"
+        )
+
+    @property
     def found(self) -> bool:
         """Whether the ball was found privately."""
         return self.share_of_search is not None

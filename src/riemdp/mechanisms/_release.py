@@ -212,6 +212,8 @@ class Release:
                 f"  ball: radius {float(facts.ball.radius):.4g}, found privately with"
                 f" {100 * facts.share_of_search:.0f} % of the budget (part of the guarantee)"
             )
+        if facts.public_alone:
+            lines.append(f"  to compare with: {facts.public_alone}")
         outside = facts.outside
         if outside is not None:
             most = ", by most of their records" if facts.of_people else ""

@@ -41,7 +41,7 @@ from ._choices import (
     build,
     moved_into,
 )
-from ._options import PRIVATE_BALL, check_options, refused, spending
+from ._options import PRIVATE_BALL, check_options, spending
 from ._people import facts as people_facts
 from ._people import of_groups
 from ._prior import PUBLIC_PRIOR, of_prior
@@ -72,9 +72,8 @@ def private_frechet_mean(
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
-            with a public share of the budget, and is `release.facts.ball` then. Or a `PublicPrior`:
-            noise is shaped by public records of the same kind and the result is shrunk towards
-            their mean, which is `release.facts.public_value`. Default: `AdaptiveBall()`.
+            with a public share of the budget, and is `release.facts.ball` then. Or a `PublicPrior`,
+            by which noise is shaped, and towards whose mean it shrinks. Default: `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
             "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (the mean of clipped tangent vectors at
@@ -181,15 +180,12 @@ def prepared_mean(
     one_of("mechanism", mechanism, MECHANISMS)
     spend, budget = spending(budget, ball)
     given = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
+    named = {"mechanism": None if mechanism == AUTO else mechanism, **given}
     if ball is None or isinstance(ball, AdaptiveBall):
-        if mechanism != AUTO:
-            raise refused("mechanism", mechanism, PRIVATE_BALL, "give a public `ball`")
-        check_options(given, PRIVATE_BALL)
+        check_options(named, PRIVATE_BALL)
         return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
     if isinstance(ball, PublicPrior):
-        if mechanism != AUTO:
-            raise refused("mechanism", mechanism, PUBLIC_PRIOR, "give a public Ball")
-        check_options(given, PUBLIC_PRIOR)
+        check_options(named, PUBLIC_PRIOR)
         return of_prior(manifold, X, ball, spend, budget, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:

@@ -53,7 +53,8 @@ def of_prior(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        return release._knowing(details)
+        about = f"the surroundings of a public mean; to compare with: {release.facts.public_alone}"
+        return release._knowing({"domain": about, **details})
 
     return mechanism._ready(records, unit_of(grouped)).then(finish)
 

@@ -85,9 +85,7 @@ class TangentMean(AbstractQuery):
 
     @property
     def _step(self) -> Callable[[Point], tuple[Floats, Flags]]:
-        """A function from admitted records to the vectors that are averaged, and which of the
-        records were longer or no points; one that can be sent to another process.
-        """
+        """Records to the vectors that are averaged, and flags of what was longer or no point."""
         d = self.domain
         return functools.partial(shortened_logs, d.manifold, d.center, d.radius)
 
