@@ -21,7 +21,7 @@ NOISE = (
     "uniforms",
     "gammas",
 )
-CHOICES = ("integers", "subsets", "key")
+CHOICES = ("integers", "subsets")
 ADDED = {  # what is added to a value as it is, beside a scale or in units of its own
     "normals",
     "rounded_normals",
