@@ -910,12 +910,18 @@ def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_o
         if event in ("call", "c_return"):
             handled.append(work())
 
-    sys.setprofile(handler)
-    try:
-        assert work() == 2
-    finally:
-        sys.setprofile(None)
-    assert len(handled) >= 3
+    def handling() -> None:
+        sys.setprofile(handler)
+        try:
+            handled.append(work())
+        finally:
+            sys.setprofile(None)
+
+    thread = threading.Thread(target=handling, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert len(handled) >= 4
     assert _turn_is_free()
 
 
