@@ -1,6 +1,4 @@
-"""The records of a run, kept closed: what may be asked of them without a look at any of them; and
-how what they contribute is clipped and added, in integers.
-"""
+"""The records of a run, kept closed; and how what each contributes is clipped and added."""
 
 from __future__ import annotations
 
@@ -27,6 +25,7 @@ from ._kernels import AbstractKernel
 from ._people import Grouped, each_record, flat
 from ._steps import Row, prepared
 
+AnyArray = NDArray[Any] | Array
 _EXACT_ROWS = 1 << 20  # whole numbers up to 2^32 that float64 adds without rounding
 
 
@@ -98,7 +97,7 @@ class PrivateRecords:
         present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
         return some(jax.tree.map(lambda x: x[row.indices], self.held), present)
 
-    def blocks(self, chunk: int) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
+    def blocks(self, chunk: int) -> Iterator[tuple[Batch, Any]]:
         """Records in memory in blocks of one public size, of `chunk` entries at most, with their
         weights; the last block is filled up, so that few sizes occur.
         """
@@ -169,7 +168,7 @@ def over_chunks(
     return jax.lax.fori_loop(0, -(-n // chunk), lambda i, total: add(total, one(i)), zero)
 
 
-def unfolded(batch: Batch, present: Array) -> tuple[Batch, Array]:
+def unfolded(batch: Batch, present: AnyArray) -> tuple[Batch, Any]:
     """The records of a batch, and the weight of each: of records `present` itself, of people that
     of the person times the record's share.
     """
@@ -179,7 +178,7 @@ def unfolded(batch: Batch, present: Array) -> tuple[Batch, Array]:
     return flat(batch.records), weights.reshape(-1)
 
 
-def weights_of(norms: Array, clip: Array | float | None) -> Array:
+def weights_of(norms: AnyArray, clip: AnyArray | float | None) -> Any:
     """min(1, clip / norm) for each record; 0 where its vector is NaN or infinite, and for all where
     the clip norm is so small that the squares in a norm above it could underflow. With None nothing
     is clipped.
@@ -192,12 +191,12 @@ def weights_of(norms: Array, clip: Array | float | None) -> Array:
 
 
 def whole_sum(
-    coordinates: Array,
-    present: Array,
-    clip: Array | float,
-    grid: Array | float,
-    weights: Callable[[Array, Array | float], Array] = weights_of,
-) -> Array:
+    coordinates: AnyArray,
+    present: AnyArray,
+    clip: AnyArray | float,
+    grid: AnyArray | float,
+    weights: Callable[[Any, Any], Any] = weights_of,
+) -> Any:
     """The sum of per-record vectors (n, dim), each clipped and cut to whole steps of the grid,
     towards 0, before it is added: int64 (dim,). Of NumPy, or compiled.
 
@@ -212,7 +211,7 @@ def whole_sum(
     return exact_sum(xp.where(w != 0.0, xp.trunc(w / grid * coordinates), 0.0))
 
 
-def exact_sum(whole: Array) -> Array:
+def exact_sum(whole: AnyArray) -> Any:
     """The sum of rows of whole numbers up to 2^32, in float64, as int64. So many rows add without
     rounding in any order; more are added modulo 2^64, which loses nothing either.
     """
