@@ -217,6 +217,7 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     yield "private_frechet_variance, Euclidean(1)", _through(variance, far, 0.0 * far), 4_000
 
     yield from _more_of_people_and_spread(far)
+    yield _with_public_prior()
 
     about_zero = riemdp.AdaptiveBall(riemdp.Ball(np.zeros(1), 1.0), smallest=0.5)
     several = np.full((40, 1), np.nan)  # the others pull in no direction
@@ -263,6 +264,25 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     halves = np.repeat([[0.0], [1.0]], 30, axis=0)
     more = np.concatenate([halves[1:], [[1e6]]])
     yield "private_ball, its radius, Euclidean(1)", _through(ball_alone, more, halves), 1_000
+
+
+def _with_public_prior() -> tuple[str, Audit, int]:
+    """One of eight records is far out: few enough for one stage, whose noisy mean is looked at
+    along the far record.
+    """
+    space = riemdp.Euclidean(3)
+    prior = riemdp.PublicPrior(space, np.random.default_rng(SEED).normal(size=(200, 3)))
+    far = np.tile(np.asarray(prior.center), (8, 1))
+    away = far.copy()
+    far[0], away[0] = 1e6 * np.ones(3), -1e6 * np.ones(3)
+    along = prior.shape_of(0.5).seen(far[:1])[0][0]
+    along /= np.linalg.norm(along)
+
+    def mean(x: Any, rng: Any) -> riemdp.Release:
+        release = riemdp.private_frechet_mean(space, x, prior, BUDGET, rng=rng)
+        return dataclasses.replace(release, value=along @ release.details["answers"][0])
+
+    return "private_frechet_mean, public prior, Euclidean(3)", _through(mean, far, away), 2_000
 
 
 def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, int]]:
