@@ -22,7 +22,7 @@ import numpy as np
 import riemdp
 from papers.checks import write_between
 from papers.data import data_folder, erp_covariances, mnist
-from papers.tools.mdm_table import reduced
+from papers.tools.classifier_table import reduced
 
 PAGE = Path(__file__).parent / "results" / "public_data.md"
 SPLITS, DELTA = 20, 1e-5
