@@ -70,7 +70,7 @@ def _close(shown: str, got: str) -> bool:
 def difference(shown: str, got: str, *, varies: bool) -> str | None:
     """The first line that differs in its words or numbers, or None."""
     for a, b in zip_longest(shown.rstrip().splitlines(), got.rstrip().splitlines(), fillvalue=""):
-        words = [" ".join(_NUMBER.sub(" # ", line).split()) for line in (a, b)]
+        words = [" ".join(_NUMBER.sub(" # ", line).split()).replace(" ]", "]") for line in (a, b)]
         numbers = [_NUMBER.findall(line) for line in (a, b)]
         same = words[0] == words[1] and (varies or all(map(_close, *numbers)))
         if not same:
