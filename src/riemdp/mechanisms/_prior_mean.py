@@ -27,6 +27,7 @@ from ..privacy import Budget, Guarantee
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._prior_constants import (
+    CAUTION,
     FIRST_FACTOR,
     FIRST_QUANTILE,
     SECOND_STAGE_FROM,
@@ -175,11 +176,13 @@ class PriorMean(BudgetedMechanism[Any]):
 
 def kept_near(shape: Shape, noisy: Floats, scale: float) -> Floats:
     """The noisy mean in the frame, S^(1/2) applied, moved towards the public centre as if the mean
-    had the prior N(0, tau Lam), tau being estimated from its length.
+    had the prior N(0, tau Lam), tau being estimated from how much longer it is than noise that is
+    one standard deviation longer than expected.
     """
     y, noise = shape.roots * noisy, (scale * shape.roots) ** 2
     spread = shape.roots**4
-    tau = max(0.0, float(np.sum(y**2) - np.sum(noise))) / float(np.sum(spread))
+    by_chance = float(np.sum(noise) + CAUTION * math.sqrt(2.0 * float(np.sum(noise**2))))
+    tau = max(0.0, float(np.sum(y**2)) - by_chance) / float(np.sum(spread))
     return y * (tau * spread) / (tau * spread + noise)
 
 

@@ -18,6 +18,7 @@ FIRST_QUANTILE = 0.9  # of the lengths of public records: the radius of a first 
 FIRST_FACTOR = 1.25  # of it, where a second stage follows (digits)
 RADIUS_QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)  # radii that are compared
 RADIUS_FACTORS = (1.25, 1.5)  # of the largest length, that are compared, too
+CAUTION = 1.0  # deviations of the noise's squared length that are no signal (ERP 8: its 90 % error)
 BIAS_WEIGHT = 0.3  # of the clipping bias: errors of clipped records partly cancel (digits, ERP)
 USELESS_NOISE = 2.0  # noise over the public error from which a private mean gains under 11 %
 
