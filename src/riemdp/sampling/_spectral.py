@@ -268,7 +268,7 @@ def symmetric_normals(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k +
     1) / 2 normals each.
     """
-    return unpack(source.normals((count, k * (k + 1) // 2)), k)
+    return np.asarray(unpack(source.normals((count, k * (k + 1) // 2)), k))
 
 
 def unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
