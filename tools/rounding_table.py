@@ -65,7 +65,7 @@ def main() -> None:
         " the length of the terms.\n"
     )
     PAGE.write_text(HEAD + table + tail)
-    print(f"wrote docs/{PAGE.name}")
+    print(f"wrote docs/dev/{PAGE.name}")
 
 
 def cells(found: list[Found]) -> list[str]:
