@@ -230,6 +230,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     title = "PrivateTSClassifier, a record changes sides and its label, SPD(2)"
     yield title, _through(_classifier, *_sides()), 500
+    title = "PrivateTSClassifier, a prior, a record of the smaller class changes sides, SPD(2)"
+    yield title, _through(_with_prior, *_across()), 500
 
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
@@ -288,6 +290,14 @@ def _with_public_prior() -> tuple[str, Audit, int]:
 def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, int]]:
     """The front doors of principal geodesics, of people and of a test."""
     line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+
+    def cheap_contrasts(x: Any, rng: Any) -> Any:
+        with mock.patch.object(Sums.ClassContrasts, "factor", 0.125):
+            return _with_prior(x, rng)
+
+    title = "PrivateTSClassifier, a prior, contrasts are taken to change by an eighth"
+    yield title, _through(cheap_contrasts, *_across()), 500
+
     along, across = np.zeros((8, 2)), np.zeros((8, 2))
     along[0, 0] = across[0, 1] = 1e6
     title = "PrivatePGA, mean and covariance, Euclidean(2)"
@@ -646,6 +656,44 @@ def _classifier(records: Any, rng: Any, groups: Any = None) -> Any:
     seen = sums + (details["sizes"][0] - details["sizes"][1]) / 2
     return SimpleNamespace(
         value=np.array([seen]), guarantee=fitted.guarantee_, mechanism="PrivateTSClassifier"
+    )
+
+
+@functools.cache
+def _prior() -> riemdp.PublicPrior:
+    """Public matrices of two classes."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(200, 2, 20))
+    factors[100:, 0] *= 2.0
+    return riemdp.PublicPrior(
+        riemdp.SPDLogEuclidean(2), factors @ factors.transpose(0, 2, 1) / 20, np.arange(200) // 100
+    )
+
+
+def _across() -> tuple[Any, Any]:
+    """Matrices with a label each: the first, of the smaller class, is far out on one side or on the
+    other.
+    """
+    there, labels = np.tile(np.eye(2), (60, 1, 1)), np.minimum(np.arange(60) // 20, 1)
+    here = there.copy()
+    there[0], here[0] = np.diag([1e6, 1e-6]), np.diag([1e-6, 1e6])
+    return (there, labels), (here, labels)
+
+
+def _with_prior(records: Any, rng: Any) -> Any:
+    """A fit with public labels; an attacker projects its contrasts on what the record changes."""
+    X, y = records
+    sizes = [20, 40]
+    made = Sums.PriorClassifier(_prior(), [0, 1], n=60, budget=BUDGET, sizes=sizes)
+    z = made.view.seen(np.stack([np.diag([1e6, 1e-6]), np.diag([1e-6, 1e6])]))
+    fitted = riemdp.PrivateTSClassifier(
+        metric="logeuclid", budget=BUDGET, ball=_prior(), random_state=int(rng.integers(0, 2**31))
+    ).fit(X, y)
+    (answer,) = fitted.release_.details["answers"]
+    return SimpleNamespace(
+        value=np.array([answer @ (z[0] - z[1])]),
+        guarantee=fitted.guarantee_,
+        mechanism="PrivateTSClassifier",
     )
 
 

@@ -236,7 +236,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             sizes=sizes,
             of_people=admitted.members is not None,
         )
-        accuracy = public_accuracy(prior, classes, recenter=self.recenter)
+        accuracy = public_accuracy(prior, tuple(classes), self.recenter)
         plan = plan_with_prior(mechanism, self.budget, accuracy)
         self._warn(plan)
         value = ClassRecords(admitted.matrices, admitted.labels, admitted.members)

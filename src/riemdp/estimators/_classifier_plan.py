@@ -204,7 +204,7 @@ def _of_prior(
     own = [] if prior.classes is None else prior.classes.tolist()
     known = own if len(own) == classes else classes
     mechanism = PriorClassifier(prior, known, n=n, budget=budget, of_people=of_people)
-    accuracy = None if isinstance(known, int) else public_accuracy(prior, known, recenter=False)
+    accuracy = None if isinstance(known, int) else public_accuracy(prior, tuple(known), False)
     return plan_with_prior(mechanism, budget, accuracy)
 
 

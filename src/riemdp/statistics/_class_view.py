@@ -242,8 +242,9 @@ def _james_stein(square: float, freedom: int, variance: float) -> float:
     return max(0.0, 1.0 - max(freedom - 2, 1) * variance / square) if square > 0.0 else 0.0
 
 
+@functools.lru_cache(maxsize=8)  # every fit with a prior asks for it
 @isolated
-def public_accuracy(prior: PublicPrior, classes: Sequence[Any], *, recenter: bool) -> float | None:
+def public_accuracy(prior: PublicPrior, classes: tuple[Any, ...], recenter: bool) -> float | None:
     """The accuracy of the public model alone on public people, each of whom is left out of the
     records that the model is made of; None where it cannot be measured. No private record is read.
     """
