@@ -261,14 +261,14 @@ def noisy_sum(
         grouped = People(data, n, people.groups, people.places)
         account.check(shared.guarantee)  # before the choice of records is drawn
         data = grouped.drawn(source)
-    steps = summed(prirfed, shared, PrivateRecords(data), point)
+    steps = summed(prirfed, shared, data, point)
     account.pay(shared.guarantee)
     return steps + shared.noise(source)
 
 
-def summed(prirfed: PriRFed, shared: SharedSum, records: PrivateRecords, point: Point) -> Integers:
+def summed(prirfed: PriRFed, shared: SharedSum, data: Any, point: Point) -> Integers:
     """The sum of the clipped gradients of a site's records, or people, in whole steps: private."""
-    problem, center = prirfed.problem, np.zeros(shared.dim)
+    problem, records, center = prirfed.problem, PrivateRecords(data), np.zeros(shared.dim)
     if prirfed.local.is_confined:
         assert problem.ball is not None
         records = records.inside(problem.ball.on(problem.manifold))
