@@ -99,10 +99,9 @@ class _Descent(AbstractOptimizer):
                     f"argument `clip_norm` = {ADAPTIVE!r} goes with output='last': the first steps"
                     " do not move and would count among the iterates"
                 )
-        momentum = self.momentum
-        if momentum is None:
+        if self.momentum is None:
             return
-        momentum = real("momentum", momentum, at_least=0.0)
+        momentum = real("momentum", self.momentum, at_least=0.0)
         if momentum >= 1.0:
             remedy = "give a number in [0, 1), or None for one from the problem's condition"
             raise invalid("momentum", momentum, remedy)
