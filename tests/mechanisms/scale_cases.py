@@ -159,9 +159,28 @@ def _estimators(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
     }
 
 
+def _with_public_records() -> dict[str, Callable[[], Any]]:
+    """What public records shape."""
+    X, y, size = matrices(), classes(), 60
+    prior = R.PublicPrior(SPD, X[:size], y[:size], people(size, 15))
+    fit: dict[str, Any] = {"budget": GAUSS, "ball": prior, "random_state": 2}
+    known: dict[str, Any] = {**fit, "labels": "private", "classes": [0, 1, 2]}
+    mean = functools.partial(R.private_frechet_mean, SPD, ball=prior, rng=2)
+    return {
+        "prior mean, one stage": lambda: mean(X[:10], budget=GAUSS),
+        "prior mean, two stages": lambda: mean(X, budget=GAUSS),
+        "prior mean of people": lambda: mean(X, budget=GAUSS, groups=people(600)),
+        "prior contrasts": lambda: R.PrivateTSClassifier(**fit).fit(X[9:], y[9:]),
+        "prior contrasts, private labels": lambda: R.PrivateTSClassifier(**known).fit(X, y),
+        "prior contrasts of people": lambda: R.PrivateTSClassifier(**known).fit(
+            X, y, groups=people(600)
+        ),
+    }
+
+
 def cases() -> dict[str, Callable[[], Any]]:
     """name -> a call that makes one release, or several."""
-    found = _mechanisms()
+    found = _mechanisms() | _with_public_records()
     for budget, kind in ((GAUSS, "gaussian"), (PURE, "pure")):
         found |= _functions(budget, kind) | _estimators(budget, kind)
     return found

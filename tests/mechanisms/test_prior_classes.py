@@ -181,3 +181,12 @@ def test_what_is_refused():
         mechanism_of(prior, n=10, sizes=[2, 3, 5], of_people=True)
     other_task = Sums.PriorClassifier(prior, ["a", "b"], n=10, budget=BUDGET)
     assert other_task.view.directions == 0
+
+
+def test_people_whose_classes_do_not_differ_are_no_clip():
+    """The clip of people was 0, and a fit ended in a division by it."""
+    X = np.random.default_rng(5).normal(size=(60, DIM))
+    alike = PublicPrior(FLAT, np.concatenate([X, X]), np.repeat([0, 1], 60))
+    with pytest.raises(InvalidArgument, match="do not differ"):
+        mechanism_of(alike, 2, n=10, of_people=True)
+    assert mechanism_of(alike, 2, n=10).radius > 0.0

@@ -81,16 +81,17 @@ def test_a_value_is_released_with_the_noise_that_is_stated(share, ball):
 
 
 def test_a_mean_of_very_many_records_is_where_it_says():
-    """The noise of 1e12 records, and of the search of a site that holds them."""
+    """The noise of 1e12 records, and of a search at a site that holds as many as it may."""
     y = np.array([0.6, 0.3])
     for budget in (Budget(1.0), Budget(1.0, 1e-6)):
         noise = mechanisms.TangentMeanNoise(PLANE, BALL, n=10**12, budget=budget)
         noisy = noise._purse(noise_source(1)).add(y, noise.sensitivity, 1)[0]
         assert 0.0 < np.linalg.norm(noisy - y) < 40 * noise.scale < 1e-9
-    sites = Searches.NoiseOfSites(Budget(1.0, 1e-6), 3, None)
-    for kind, sums in ((Searches.TANGENTS, 1e12 * y), (Searches.SQUARES, np.array([1e12]))):
+    sites, most = Searches.NoiseOfSites(Budget(1.0, 1e-6), 3, None), 2.0**24
+    for kind, sums in ((Searches.TANGENTS, most * y), (Searches.SQUARES, np.array([most]))):
         ask = Searches.Ask(kind, 0.5, np.zeros(2), 1.0)
-        noisy = sites.noisy(sums, ask, noise_source(1))
+        steps = np.ldexp(sums, -sites.exponent(ask, len(sums))).astype(np.int64)
+        noisy = sites.noisy(steps, ask, noise_source(1))
         deviation = sites.deviation(ask, len(sums), 1)
         assert 0.0 < np.linalg.norm(noisy - sums) < 10 * deviation < 1e3
 

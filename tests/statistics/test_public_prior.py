@@ -127,3 +127,13 @@ def test_equal_records_have_no_shape():
     prior = PublicPrior(SPD, np.tile(np.eye(3), (40, 1, 1)))
     with pytest.raises(InvalidArgument, match="do not differ"):
         _ = prior.spread
+
+
+@pytest.mark.parametrize("unit", [2.0**-400, 2.0**400])
+def test_a_shape_is_found_in_any_unit(unit):
+    """The square of a variance overflowed, or was 0 and the shape a sphere."""
+    X = vectors() * np.arange(1, 7)
+    one, other = PublicPrior(PLANE, X), PublicPrior(PLANE, unit * X)
+    np.testing.assert_allclose(other.spread / unit**2, one.spread, rtol=1e-9)
+    with pytest.raises(InvalidArgument, match="square"):
+        _ = PublicPrior(PLANE, 1e200 * X).spread

@@ -106,12 +106,18 @@ class GammaLaw(ErrorLaw):
 
 @dataclasses.dataclass(frozen=True)
 class TabulatedLaw(ErrorLaw):
-    """Quantiles at the probabilities 0, 1/m, ..., 1, interpolated linearly."""
+    """Quantiles at the probabilities 0, 1/m, ..., 1, interpolated linearly. Of an upper bound the
+    next one of them is taken: a chord lies below quantiles that bend down, as the first ones do. In
+    the last step, the tail, they bend up.
+    """
 
     table: tuple[float, ...] = ()
 
     def _quantile(self, q: float) -> float:
-        return float(np.interp(q, np.linspace(0.0, 1.0, len(self.table)), self.table))
+        last = len(self.table) - 1
+        if self.kind == "upper bound" and q * last <= last - 1:
+            return self.table[math.ceil(q * last * (1.0 - 1e-12))]
+        return float(np.interp(q, np.linspace(0.0, 1.0, last + 1), self.table))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import integer, invalid
+from .._errors import SMALLEST_MAGNITUDE, InvalidArgument, integer, invalid
 from ..domains._door import admit_records
 from ..domains._stream import pairwise_sum
 from ..privacy import Budget, Guarantee
@@ -110,6 +110,12 @@ class PriorClassifier(BudgetedMechanism[ClassRecords]):
         self.prior, self.manifold, self.n = prior, prior.manifold, integer("n", n)
         self.view = ClassView.of(prior, classes)
         self.radius = self.view.radius(of_people=of_people)
+        if not self.radius >= SMALLEST_MAGNITUDE:  # nothing could be clipped to it
+            who = "people have means of classes" if of_people else "records have classes"
+            raise InvalidArgument(
+                f"argument `ball`: the public {who} that do not differ; leave out their labels:"
+                " PublicPrior(manifold, X)"
+            )
         self.of_people = of_people
         known = public_sizes(sizes)
         kind = ClassSums if known is None else ClassContrasts

@@ -282,8 +282,9 @@ class PublicPrior:
         values, vectors = np.asarray(values)[::-1], np.asarray(vectors)[:, ::-1]
         if not 0.0 < values[0] < math.inf:
             raise InvalidArgument(
-                "argument `X` holds public records that do not differ, so they have no shape; use"
-                " riemdp.Ball(center, radius) with the public mean as centre"
+                "argument `X` holds public records that do not differ, or by more than float64 can"
+                " square, so they have no shape; use riemdp.Ball(center, radius) with the public"
+                " mean as centre"
             )
         return held(np.maximum(values, values[0] / MOST_CONDITION)), held(vectors)
 
@@ -308,13 +309,18 @@ def ledoit_wolf(rows: Floats, freedom: int) -> Floats:
         freedom: n minus the number of groups.
     """
     n, dim = rows.shape
+    # in units in which float64 holds fourth powers: a power of two, which changes no bit
+    exponent = math.frexp(float(np.max(np.abs(rows), initial=0.0)))[1]
+    rows = np.ldexp(rows, -exponent)
     sample = rows.T @ rows / n
     size = float(np.trace(sample)) / dim
     square = float(np.sum(sample**2))
     spread = square - dim * size**2
     noise = (float(np.sum(np.sum(rows**2, axis=1) ** 2)) / n - square) / n
     share = 1.0 if not spread > 0.0 else min(1.0, max(0.0, noise / spread))
-    return (n / freedom) * ((1.0 - share) * sample + share * size * np.eye(dim))
+    found = (n / freedom) * ((1.0 - share) * sample + share * size * np.eye(dim))
+    with np.errstate(over="ignore"):  # the caller refuses what is not finite
+        return np.ldexp(found, 2 * exponent)
 
 
 def _sums(rows: Floats, places: Places, many: int) -> Floats:
