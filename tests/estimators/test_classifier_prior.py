@@ -56,6 +56,18 @@ def test_its_accuracy_is_that_on_a_person_who_is_left_out(recenter):
     assert model.public_accuracy_ == pytest.approx(np.mean(right))
 
 
+def test_its_accuracy_is_planned_on_a_product_too():
+    """Records of a product are a tuple of arrays, from which no person was left out."""
+    X, y, whose = people_of(0)
+    space = riemdp.Product(SPACE, riemdp.Euclidean(1))
+    prior = PublicPrior(space, (X, np.zeros((len(y), 1))), y, whose)
+    alone, both = (
+        riemdp.plan_private_classifier(p.manifold, 100, 3, BUDGET, ball=p)[0].public_accuracy
+        for p in (PublicPrior(SPACE, X, y, whose), prior)
+    )
+    assert both == pytest.approx(alone, abs=0.1)
+
+
 def test_recentring_takes_away_what_is_a_persons_own():
     prior, (X, y, whose) = PublicPrior(SPACE, *people_of(0)), people_of(5, people=40)
     plain, moved = (

@@ -22,6 +22,7 @@ from scipy import special
 
 from .._errors import InvalidArgument
 from .._isolation import isolated
+from .._trees import map_leaves
 from ..domains._labels import admit_labels
 from ..manifolds._base import Point
 from ._membership import Membership
@@ -250,15 +251,15 @@ def public_accuracy(prior: PublicPrior, classes: tuple[Any, ...], recenter: bool
     """
     if _order(prior, classes) is None or prior.people_count < 2:
         return None
-    right = []
+    right, whose = [], prior.people
     for person in range(prior.people_count):
-        own = prior.people == person
+        own = whose == person
         try:
-            others = PublicPrior(prior.manifold, prior.X[~own], prior.y[~own], prior.people[~own])
+            others = PublicPrior(prior.manifold, _rows(prior, ~own), prior.y[~own], whose[~own])
             view = ClassView.of(others, classes)
         except InvalidArgument:  # too few public records without this person
             return None
-        y = log_flagged(prior.manifold, others.center, prior.X[own])[0]
+        y = log_flagged(prior.manifold, others.center, _rows(prior, own))[0]
         if recenter:
             y = view.recentred(y, None)
         model = view.alone()
@@ -266,3 +267,8 @@ def public_accuracy(prior: PublicPrior, classes: tuple[Any, ...], recenter: bool
         found = np.argmax(y @ model.coefficients.T + model.intercepts, axis=1)
         right.append(found == admit_labels("y", prior.y[own], list(classes)))
     return float(np.mean(np.concatenate(right)))
+
+
+def _rows(prior: PublicPrior, which: NDArray[np.bool_]) -> Point:
+    """Some of the public records."""
+    return map_leaves(lambda leaf: leaf[which], prior.X)
