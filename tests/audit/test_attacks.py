@@ -139,7 +139,7 @@ def test_the_same_attacks_refute_runs_without_the_guards(missing, monkeypatch) -
         monkeypatch.setattr("riemdp.domains.Domain.clamp_point", lambda domain, w: w)
         kept = Gradients.NoisyGradient.weights
         monkeypatch.setattr(
-            Gradients.NoisyGradient, "weights", lambda g, norms, clip: kept(g, norms, 1e9)
+            Gradients.NoisyGradient, "weights", lambda g, norms, clip: kept(norms, 1e9)
         )
         attack, optimizer = outside_the_ball, riemdp.DPRGD(1, 1e-3, sensitivity="domain")
         noise_std = 0.1

@@ -90,6 +90,7 @@ def of_mechanisms():
     for kind in (m.AdaptiveMean, m.AdaptiveVariance):
         yield kind(d.SPD, riemdp.AdaptiveBall(), n=d.N, budget=BUDGET), value
     yield m.PrivateBall(d.SPD, d.SEARCH, n=d.N, budget=BUDGET), value
+    yield m.PriorMean(d.SPD, d.PRIOR, n=d.N, budget=BUDGET), value
 
 
 @pytest.mark.parametrize("number", range(13))

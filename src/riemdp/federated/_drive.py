@@ -290,11 +290,16 @@ def _invited(server: Coordinator, setup: Setup, sites: Waiting) -> bool:
     elif not eligible:
         log.warning("no agent is there any more; the run ends after %d rounds", done)
     elif many < server.fewest:
-        words = "%d agents are there, and the noise needs %d; the run ends after %d rounds"
-        log.warning(words, many, server.fewest, done)
+        log.warning(
+            "%d agents are there, and the noise needs %d; the run ends after %d rounds",
+            many,
+            server.fewest,
+            done,
+        )
     else:
-        words = "another round among %d agents would exceed the budget; the run ends here"
-        log.warning(words, many)
+        log.warning(
+            "another round among %d agents would exceed the budget; the run ends here", many
+        )
     return places is not None
 
 
