@@ -159,7 +159,7 @@ def of_command(name, variant, claim, told, *fixed, make=None, refusals=WRONG, **
     call = command(name, told, *fixed)
     data = make or d.plain(d.matrices)
     facts = {"lists": False, "files": True, "seeded": False, "refusals": refusals} | facts
-    facts |= {"budget": MODERATE}
+    facts |= {"budget": MODERATE, "again": {"--out": None}}  # no command writes over a file
     return Entry(f"riemdp.cli.main {name}", variant, claim, call, data, **facts)
 
 
