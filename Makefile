@@ -28,7 +28,7 @@ demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 # tests and benchmarks use its normal ones.
 # Half of what a process of its own costs is to read sources of packages once more, where nothing may keep what was read of them.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY)  ## the tests (about 14 minutes on two cores)
+test: $(READY)  ## the tests (about 11 minutes on two cores)
 	XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tools/quick_flags.py)}" $(PYTEST)
 
 conformance: $(VENV)/.ready-conformance  ## installs the peer libraries that tests compare with
