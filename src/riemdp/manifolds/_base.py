@@ -365,12 +365,8 @@ class AbstractManifold(Operations):
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
 
 
-class HomogeneousHadamard(AbstractManifold):
-    """A homogeneous Hadamard manifold whose parallel transport has a closed form."""
-
-    @property
-    def is_hadamard(self) -> bool:
-        return True
+class Homogeneous(AbstractManifold):
+    """A homogeneous manifold whose parallel transport has a closed form."""
 
     @property
     def is_homogeneous(self) -> bool:
@@ -378,6 +374,14 @@ class HomogeneousHadamard(AbstractManifold):
 
     @property
     def transport_is_parallel(self) -> bool:
+        return True
+
+
+class HomogeneousHadamard(Homogeneous):
+    """A homogeneous Hadamard manifold whose parallel transport has a closed form."""
+
+    @property
+    def is_hadamard(self) -> bool:
         return True
 
     def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:

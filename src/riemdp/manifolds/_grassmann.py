@@ -13,7 +13,7 @@ from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold, set_field
+from ._base import EPS, Homogeneous, set_field
 from ._spectral import invsqrtm, sym, transpose
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Grassmann(AbstractManifold):
+class Grassmann(Homogeneous):
     """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it. The
     dimension is r (m - r), the injectivity radius pi/2.
 
@@ -93,14 +93,6 @@ class Grassmann(AbstractManifold):
     @property
     def is_hadamard(self) -> bool:
         return False
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     # ---------------------------------------------------------------- geodesics
     _repaired: ClassVar[str] = "each block"

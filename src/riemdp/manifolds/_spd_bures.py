@@ -88,10 +88,6 @@ class SPDBuresWasserstein(AbstractSPD):
         return False
 
     @property
-    def is_homogeneous(self) -> bool:
-        return False
-
-    @property
     def transport_is_parallel(self) -> bool:
         return self.k == 1
 

@@ -12,7 +12,7 @@ from .._errors import integer
 from .._namespace import namespace
 from .._trees import all_finite
 from ._arrays import standard_normals
-from ._base import AbstractManifold, set_field
+from ._base import Homogeneous, set_field
 from ._numerics import (
     atanc_sqrt,
     cos_sqrt,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sphere(AbstractManifold):
+class Sphere(Homogeneous):
     """Unit vectors of R^n with the metric of R^n. The dimension is n - 1, the sectional curvature
     is 1, the injectivity radius is pi.
 
@@ -87,14 +87,6 @@ class Sphere(AbstractManifold):
     @property
     def is_hadamard(self) -> bool:
         return False
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
-    def transport_is_parallel(self) -> bool:
-        return True
 
     _repaired: ClassVar[str] = "never"  # exp and the retraction end on the sphere
     _is_submanifold: ClassVar[bool] = True
