@@ -18,6 +18,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
 from ..randomness import noise_source
+from ..statistics._tangent_mean import kept_shares
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -83,13 +84,7 @@ def james_stein(noisy: Floats, deviation: float, radius: float) -> Floats:
     length = float(np.linalg.norm(noisy))
     if not 0.0 < length < math.inf:
         return np.zeros_like(noisy)
-    share = float(kept_shares(length, noisy.size, deviation))
-    return min(share, radius / length) * noisy
-
-
-def kept_shares(length: Floats | float, dim: int, deviation: float) -> Floats:
-    """What the estimate keeps of noisy vectors of these lengths, before it is shortened."""
-    return np.maximum(0.0, 1.0 - max(dim - 2, 0) * (deviation / length) ** 2)
+    return min(float(kept_shares(length, noisy.size, deviation)), radius / length) * noisy
 
 
 def _simulated_share(

@@ -12,10 +12,10 @@ import numpy as np
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..mechanisms._common import PointMechanism
-from ..mechanisms._shrinking import kept_shares
 from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
 from ..sampling._spectral import direction_spectra, symmetric_directions
+from ..statistics._tangent_mean import kept_shares
 
 POSITION = 0.5  # the mean is taken to lie this share of the radius away from the public centre
 _DRAWS = 256

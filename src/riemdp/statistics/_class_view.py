@@ -34,8 +34,8 @@ from ._prior_constants import (
     REST_SHARE,
     SIGNIFICANT,
 )
-from ._public_prior import PublicPrior, Shape
-from ._tangent_mean import log_flagged
+from ._public_prior import PublicPrior, Shape, each_by
+from ._tangent_mean import kept_shares, log_flagged
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -138,12 +138,8 @@ class ClassView:
     # ------------------------------------------------------------------ private records
     def seen(self, records: Point) -> Floats:
         """Admitted records, (n, dim), each by itself; 0 where a logarithm is not defined."""
-        y, valid = log_flagged(self.shape.manifold, self.shape.center, records)
         onto, away = self._linear
-        # a product for each record: one of all of them gives a record other bits at another place
-        z = (y[:, None, :] @ onto)[:, 0, :] - away
-        valid = valid & np.isfinite(np.sum(z**2, axis=-1))
-        return np.where(valid[:, None], z, 0.0)
+        return self.shape.mapped(records, lambda y: each_by(y, onto) - away)[0]
 
     def contrasts_of(self, z: Floats, labels: Places, members: Membership) -> Floats:
         """Of each person the means of the own classes minus their average, (people, classes, dim):
@@ -239,8 +235,10 @@ def _order(prior: PublicPrior, classes: Sequence[Any]) -> Places | None:
 
 
 def _james_stein(square: float, freedom: int, variance: float) -> float:
-    """The share of a noisy vector that is kept."""
-    return max(0.0, 1.0 - max(freedom - 2, 1) * variance / square) if square > 0.0 else 0.0
+    """The share of a noisy vector that is kept: of one and two coordinates, too."""
+    if not square > 0.0:
+        return 0.0
+    return float(kept_shares(math.sqrt(square), max(freedom, 3), math.sqrt(variance)))
 
 
 @functools.lru_cache(maxsize=8)  # every fit with a prior asks for it

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..domains._labels import admit_labels, admit_people, public_classes
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
 from ._frechet_mean import _check_records, _count, frechet_mean
+from ._membership import Membership
 from ._prior_constants import FEWEST, MOST_CONDITION
 from ._tangent_mean import log_flagged
 
@@ -47,9 +49,16 @@ class Shape(NamedTuple):
         """Shaped coordinates z = S^(-1/2) log of admitted records, (n, rank), record by record, and
         which records have them; 0 where the logarithm is not defined, or z is not finite.
         """
+        return self.mapped(records, lambda y: each_by(y, self.basis) / self.roots)
+
+    def mapped(
+        self, records: Point, function: Callable[[Floats], Floats]
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The same of a function of the logarithms' coordinates (n, dim), which is one of each row
+        by itself.
+        """
         y, valid = log_flagged(self.manifold, self.center, records)
-        # a product for each record: one of all of them gives a record other bits at another place
-        z = (y[:, None, :] @ self.basis)[:, 0, :] / self.roots
+        z = function(y)
         valid = valid & np.isfinite(np.sum(z**2, axis=-1))
         return np.where(valid[:, None], z, 0.0), valid
 
@@ -132,7 +141,7 @@ class PublicPrior:
         people = None if self.people is None else held(admit_people("people", self.people, n)[0])
         for name, value in {"X": records, "y": y, "people": people}.items():
             object.__setattr__(self, name, value)
-        freedom, groups = self._freedom, self._groups[1]
+        freedom, groups = self._freedom, self._cells.n
         if freedom < FEWEST - 1:
             raise InvalidArgument(
                 f"argument `X`: {n} public records about the means of {groups} people and classes"
@@ -210,9 +219,9 @@ class PublicPrior:
         if self.y is None:
             return None
         z, many = self.logs / np.sqrt(self.spread), len(self.classes)
-        cells = self._person * many + self._label
-        counts = np.bincount(cells, minlength=self.people_count * many)
-        means = _sums(z, cells, len(counts)) / np.maximum(counts, 1)[:, None]
+        counts = np.bincount(self._cell, minlength=self.people_count * many)
+        means = np.zeros((len(counts), z.shape[1]))
+        means[counts > 0] = self._cells.means(z)
         means, counts = means.reshape(-1, many, z.shape[1]), counts.reshape(-1, many)
         whole = np.all(counts > 0, axis=1)
         if not np.any(whole):
@@ -246,8 +255,7 @@ class PublicPrior:
         """
         if self.people_count < 2:
             return None
-        counts = np.bincount(self._person)
-        means = _sums(self.logs, self._person, len(counts)) / counts[:, None]
+        means = Membership(self._person, self.n).means(self.logs)
         others = (means.sum(axis=0) - means) / (len(means) - 1)
         space, center, basis = self.manifold, self.center, self.basis
         left, right = (space._exp_coordinates(center, each @ basis.T) for each in (means, others))
@@ -261,20 +269,21 @@ class PublicPrior:
 
     @functools.cached_property
     def _about_means(self) -> Floats:
-        places, many = self._groups
-        means = _sums(self._logs, places, many) / np.bincount(places)[:, None]
-        return self._logs - means[places]
+        return self._logs - self._cells.means(self._logs)[self._cells.places]
+
+    @property
+    def _cell(self) -> Places:
+        """The person and class of each record, as one number."""
+        return self._person * (1 if self.y is None else len(self.classes)) + self._label
 
     @functools.cached_property
-    def _groups(self) -> tuple[Places, int]:
-        """The person and class of each record, as one place, and how many of these there are."""
-        many = 1 if self.y is None else len(self.classes)
-        found, places = np.unique(self._person * many + self._label, return_inverse=True)
-        return places.reshape(-1), len(found)
+    def _cells(self) -> Membership:
+        """The records of each person and class together, in the order of these numbers."""
+        return Membership(self._cell, self.n)
 
     @property
     def _freedom(self) -> int:
-        return self.n - self._groups[1]
+        return self.n - self._cells.n
 
     @functools.cached_property
     def _eigen(self) -> tuple[Floats, Floats]:
@@ -323,11 +332,9 @@ def ledoit_wolf(rows: Floats, freedom: int) -> Floats:
         return np.ldexp(found, 2 * exponent)
 
 
-def _sums(rows: Floats, places: Places, many: int) -> Floats:
-    """The sum of the rows of each place."""
-    total = np.zeros((many, rows.shape[1]))
-    np.add.at(total, places, rows)
-    return total
+def each_by(rows: Floats, matrix: Floats) -> Floats:
+    """A product for each row: one of all of them gives a record other bits at another place."""
+    return (rows[:, None, :] @ matrix)[:, 0, :]
 
 
 def _directions(contrasts: Floats) -> Floats:

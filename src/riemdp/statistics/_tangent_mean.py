@@ -135,3 +135,8 @@ def clipped(y: Floats, radius: float) -> tuple[Floats, Flags]:
     longer = length > radius
     factor = np.where(longer, radius / np.where(length > 0, length, 1.0), 1.0)
     return y * factor[:, None], longer
+
+
+def kept_shares(length: Floats | float, dim: int, deviation: float) -> Floats:
+    """What James and Stein's estimate keeps of vectors of these lengths, noise included."""
+    return np.maximum(0.0, 1.0 - max(dim - 2, 0) * (deviation / length) ** 2)
