@@ -14,6 +14,7 @@ from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
 from ..privacy._noise import Noise
+from ..releases._prior import ALONE
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
 from ..statistics import PublicPrior
 from ..statistics._class_view import public_accuracy
@@ -21,7 +22,6 @@ from ._matrices import ball_or_search
 
 # Limits of `ClassifierRow.noise`, from the measurements of docs/evidence/classifiers.md.
 GOOD, HOPELESS = 0.2, 1.0
-ALONE = "the public model alone"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

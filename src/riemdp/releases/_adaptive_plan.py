@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from .._errors import integer, invalid
+from .._errors import integer
 from ..domains import AdaptiveBall
 from ..manifolds import AbstractManifold
 from ..mechanisms import AdaptiveMean
 from ..privacy import Budget
-from ._table import Column, Plan, PlanRow, budget_columns, smallest_count
+from ._table import Column, Plan, PlanRow, budget_columns, several_budgets, smallest_count
 
 _TENTH = 0.1
 
@@ -100,11 +100,7 @@ def plan_adaptive_mean(
         budgets: A `Budget` or a list of them.
     """
     n = None if n is None else integer("n", n)
-    given = budgets if isinstance(budgets, list | tuple) else [budgets]
-    many = [b for b in given if isinstance(b, Budget)]
-    if not many or len(many) != len(given):
-        raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
-    rows = tuple(_row(manifold, search, n, budget) for budget in many)
+    rows = tuple(_row(manifold, search, n, budget) for budget in several_budgets(budgets))
     count = "how many records are needed" if n is None else f"n = {n}"
     said = () if n is None else tuple(in_words(row, search) for row in rows)
     title = f"Private mean in a ball that is found privately: {manifold!r}, {count}"

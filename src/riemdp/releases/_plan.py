@@ -41,7 +41,7 @@ from ._choices import (
 )
 from ._options import PRIVATE_BALL, check_options
 from ._prior import PUBLIC_PRIOR, PriorRow, plan_prior_mean
-from ._table import Column, Plan, PlanRow, budget_columns, chosen_of
+from ._table import Column, Plan, PlanRow, budget_columns, chosen_of, figure
 from ._typical import typical_error
 
 # One budget or several; a number is a pure epsilon.
@@ -103,10 +103,6 @@ class MeanRow(PlanRow):
         if self.law is None:
             raise InvalidArgument(f"no formula for the error of {self.mechanism!r} here")
         return self.law.quantile(q)
-
-
-def _figure(x: float | None) -> str:
-    return "-" if x is None else f"{x:.5g}"
 
 
 @overload
@@ -293,10 +289,10 @@ def _answered(asked: tuple[_Asked, ...]) -> Plan[MeanRow]:
         (
             *budget_columns(),
             Column("mechanism", lambda row: row.mechanism),
-            Column("error (noise)", lambda row: _figure(row.expected_error)),
+            Column("error (noise)", lambda row: figure(row.expected_error)),
             Column("", lambda row: row.kind),
-            Column("mean at r/2", lambda row: _figure(row.typical_error)),
-            Column("scale", lambda row: _figure(row.scale)),
+            Column("mean at r/2", lambda row: figure(row.typical_error)),
+            Column("scale", lambda row: figure(row.scale)),
             Column("note", lambda row: _noted(row, row in best)),
         ),
         (

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .._errors import invalid
 from ..domains._door import admit_in_parts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -21,10 +20,10 @@ from ..statistics._membership import unit_of
 from ..statistics._prior_constants import USELESS_NOISE
 from ._people import facts as people_facts
 from ._people import of_groups
-from ._table import Column, Plan, PlanRow, budget_columns
+from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 
 PUBLIC_PRIOR = "a mean with a public prior"
-_ALONE = "the public model alone"
+ALONE = "the public model alone"
 _CLIPPED = (
     "every record becomes the tangent vector that points to it from the public centre, divided by"
     " the root of the public shape and shortened to the radius; a record that is not a valid point"
@@ -79,16 +78,12 @@ class PriorRow(PlanRow):
     alone: bool = False
 
 
-def _figure(x: float | None) -> str:
-    return "-" if x is None else f"{x:.3g}"
-
-
 _COLUMNS: tuple[Column[PriorRow], ...] = (
     *budget_columns(),
     Column("stages", lambda row: str(row.stages)),
-    Column("noise", lambda row: _figure(row.noise)),
-    Column("public mean alone", lambda row: _figure(row.public_error)),
-    Column("together", lambda row: _figure(row.expected_error)),
+    Column("noise", lambda row: figure(row.noise, 3)),
+    Column("public mean alone", lambda row: figure(row.public_error, 3)),
+    Column("together", lambda row: figure(row.expected_error, 3)),
     Column("note", lambda row: row.note),
 )
 _MEASURED = (
@@ -110,13 +105,10 @@ def plan_prior_mean(
 ) -> Plan[PriorRow]:
     """What a mean of n records with a public prior is expected to give, from public numbers."""
     prior.on(manifold)
-    given = budgets if isinstance(budgets, list | tuple) else [budgets]
-    many = [b for b in given if isinstance(b, Budget)]
-    if not many or len(many) != len(given):
-        raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
     title = f"Private mean with {prior!r}: n = {n}, replace-one neighbours"
     note = _NOT_MEASURED if prior.error is None else _MEASURED
-    return Plan(title, tuple(_row(prior, n, budget) for budget in many), _COLUMNS, (note,))
+    rows = tuple(_row(prior, n, budget) for budget in several_budgets(budgets))
+    return Plan(title, rows, _COLUMNS, (note,))
 
 
 def _row(prior: PublicPrior, n: int, budget: Budget) -> PriorRow:
@@ -129,7 +121,7 @@ def _row(prior: PublicPrior, n: int, budget: Budget) -> PriorRow:
     return PriorRow(
         mechanism=PriorMean.name,
         budget=budget,
-        note=_ALONE if alone else "",
+        note=ALONE if alone else "",
         eligible=True,
         typical_error=together,
         expected_error=together,

@@ -199,6 +199,20 @@ class Plan(Sequence[Row], Generic[Row]):
         return plots.error_curves(drawn, ax=ax, **options)
 
 
+def several_budgets(budgets: object) -> list[Budget]:
+    """One budget or a list of them, as a list."""
+    given = budgets if isinstance(budgets, list | tuple) else [budgets]
+    many = [b for b in given if isinstance(b, Budget)]
+    if not many or len(many) != len(given):
+        raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
+    return many
+
+
+def figure(x: float | None, digits: int = 5) -> str:
+    """A number in a cell; a dash where there is none."""
+    return "-" if x is None else f"{x:.{digits}g}"
+
+
 def budget_columns() -> tuple[Column[Any], Column[Any]]:
     """The first two columns of every plan."""
     return (
