@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import errno
 import json
@@ -351,26 +352,30 @@ def test_makers_at_once_make_one_file(tmp_path: Path) -> None:
 
 
 def test_files_of_other_threads_are_opened_and_closed_meanwhile(tmp_path: Path) -> None:
+    """So many are held that a look at all of them is sure to see some come and go."""
     said = list[str]()
 
     def locks(path: Path) -> None:
-        for _ in range(250):
+        for _ in range(50):
             try:
                 with Doors.locked(path):
                     pass
             except Exception as error:
                 said.append(type(error).__name__)
 
-    threads = [threading.Thread(target=locks, args=(tmp_path / f"{k}.json",)) for k in range(16)]
+    threads = [threading.Thread(target=locks, args=(tmp_path / f"{k}.json",)) for k in range(8)]
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    with contextlib.ExitStack() as held:
+        for k in range(200):
+            held.enter_context(Doors.locked(tmp_path / f"held-{k}.json"))
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
     assert said == []
 
 
