@@ -160,7 +160,8 @@ Sites = _names(
         "federated._check": "problems_of_server",
         "federated._protocol": "context_of",
         "federated._site": "Part",
-        "federated._accounting": "_calibrate plan_shared",
+        "federated._accounting": "_multiplier most_rounds plan_shared",
+        "privacy._participation": "coarser",
     }
 )
 # what a server does with the answers, and the files that it leaves

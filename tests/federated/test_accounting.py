@@ -10,6 +10,8 @@ from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, InvalidArgument, PriRFed, pri
 from riemdp.federated import Coordinator, FederatedPlan, plan_federated
 from riemdp.randomness import noise_source
 
+from ..seam import Sites
+
 LOCAL = privacy.gaussian(1 / 0.0583)  # (0.15, 1e-4), calibrated exactly
 
 
@@ -196,6 +198,55 @@ def test_calibration_is_within_the_budget_and_tight(local, participation):
     ):  # planted fault: sensitivity / 2 would be accepted as half the sigma, and must not be within
         halved = plan_federated(prirfed, [40] * 8, None, noise_std=plan.sigmas[0] / 2)
         assert not halved.guarantee.within(budget)
+
+
+@pytest.mark.parametrize("sampling", ["without-replacement", "poisson"])
+def test_a_coarser_guarantee_costs_no_less(sampling):
+    for n in (61, 97, 480, 6007, 10**9):
+        exact = privacy.subsampled_gaussian(
+            1.7, population=n, batch_size=60, steps=3, sampling=sampling
+        )
+        (one,), (other,) = exact.parts, Sites.coarser(exact).parts
+        assert one.rate <= other.rate <= 1.01 * one.rate
+        assert one.noise_multiplier * (1 - 1e-11) <= other.noise_multiplier <= one.noise_multiplier
+    full = privacy.gaussian(3.3)
+    (one,), (other,) = full.parts, Sites.coarser(full).parts
+    assert one.squared_mu <= other.squared_mu <= one.squared_mu * (1 + 1e-11)
+
+
+def test_many_sizes_share_few_searches_for_their_noise():
+    local, budget = DPRSGD(2, 60, 0.1, 1.0), Budget(2.0, 1e-5)
+    settings = _settings(local, rounds=4, agents_per_round=6)
+    before = Sites.multiplier.cache_info().misses
+    plan = plan_federated(settings, range(600, 612), budget)
+    assert Sites.multiplier.cache_info().misses - before <= 1 + 100 * np.log(612 / 600)
+    assert len(plan.costs) <= 1 + 100 * np.log(612 / 600)
+    exact = privacy.calibrate(
+        lambda z: privacy.participation(
+            privacy.subsampled_gaussian(z, population=611, batch_size=60, steps=2),
+            agents=12,
+            sampled=6,
+            rounds=4,
+        ),
+        budget,
+    )
+    assert 0.995 * exact <= plan.sigma_of[611] / (2 / 60) <= 1.015 * exact
+
+
+def test_no_round_looks_at_every_size_again(monkeypatch):
+    settings = _settings(DPRSGD(2, 60, 0.1, 1.0), rounds=4, agents_per_round=6)
+    plan = plan_federated(settings, range(600, 612), Budget(2.0, 1e-5))
+    names = {f"a{n}": n for n in plan.sizes}
+    server = Coordinator(settings, plan, names, np.eye(4)[0], Budget(2.0, 1e-5), noise_source(7))
+    assert server.may_invite(names)
+    looked = []
+    monkeypatch.setattr(privacy.Guarantee, "within", lambda *_: looked.append(1))
+    for _ in range(4):
+        assert server.may_invite(names)
+        server.invite(names)
+        server.close()
+    assert not looked
+    assert not server.may_invite(names)
 
 
 def test_agents_of_different_sizes_each_meet_the_budget():

@@ -15,9 +15,9 @@ import numpy as np
 from .._errors import InvalidArgument, RiemdpError, integer
 from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, participation
+from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
-from ._accounting import FederatedPlan, one_answer, realised_guarantee, worst
+from ._accounting import FederatedPlan, most_rounds, one_answer, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
 from ._journal import read_state, write_state
 from ._prirfed import PriRFed
@@ -105,7 +105,7 @@ class Coordinator:
             count = min(self.prirfed.invited_per_round, len(names))
             most = max(self.invitations[a] + 1 for a in self._next_in_turn(names, count))
             most = max(most, *self.invitations.values())
-            return all(g.repeat(most).within(self.budget) for g in self.plan.local.values())
+            return all(g.repeat(most).within(self.budget) for g in self.plan.costs)
         return self._admits(min(self.prirfed.invited_per_round, len(names)), len(names))
 
     def places(self, eligible: Iterable[str]) -> int | None:
@@ -154,12 +154,8 @@ class Coordinator:
         rates = [(invited, eligible), *((r.invited, r.eligible) for r in self.records)]
         if any(Fraction(*rate) > Fraction(*highest) for rate in rates):
             return False
-        return all(
-            participation(local, invited=highest[0], eligible=highest[1], rounds=len(rates)).within(
-                self.budget
-            )
-            for local in self.plan.local.values()
-        )
+        rounds = most_rounds(self.plan.costs, highest, self.prirfed.rounds, self.budget)
+        return len(rates) <= rounds
 
     def invite(self, eligible: Iterable[str], *, places: int | None = None) -> tuple[str, ...]:
         """Open a round: draw agents among those that are there.
@@ -291,8 +287,7 @@ class Coordinator:
             rates.append((self._invited_now, self._eligible_now))
         most = max(self.invitations.values(), default=0)
         each = [
-            realised_guarantee(g, rates, self.prirfed.participation, most)
-            for g in self.plan.local.values()
+            realised_guarantee(g, rates, self.prirfed.participation, most) for g in self.plan.costs
         ]
         return worst(each, self.plan.delta)
 

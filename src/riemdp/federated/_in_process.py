@@ -51,7 +51,7 @@ class FederatedResult(OptimizationResult):
         """
         k = integer("k", k, at_least=0)
         assert self.plan is not None
-        return worst([g.repeat(k) for g in self.plan.local.values()], self.plan.delta)
+        return worst([g.repeat(k) for g in self.plan.costs], self.plan.delta)
 
     def site_guarantee(self, name: str) -> Guarantee:
         """What the site of this name can state for its own records: one local release for each

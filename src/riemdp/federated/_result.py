@@ -21,6 +21,7 @@ from ..domains import Ball
 from ..manifolds._base import Point
 from ..mechanisms import Release
 from ..privacy import Guarantee
+from ..privacy._participation import coarser
 from ..randomness import noise_source
 from ._coordinator import Coordinator, RoundRecord
 from ._drive import make_coordinator
@@ -40,7 +41,7 @@ def leaves_named(name: str, point: Point) -> dict[str, np.ndarray]:
 # ---------------------------------------------------------------------------------- rounds
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
     """The published point of a run and its guarantee, as `_written`."""
-    guarantee = server.guarantee()
+    guarantee, local = server.guarantee(), server.plan.local
     facts = {
         "agreement": server.agreement,
         "guarantee": str(guarantee),
@@ -55,7 +56,7 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
         "invitations": server.invitations,
         # what each agent can state for its own records, because it knows how often it took part
         "participation_epsilon": {
-            a: _finite(server.plan.local[server.sizes[a]].repeat(k).epsilon(server.plan.delta))
+            a: _finite(coarser(local[server.sizes[a]]).repeat(k).epsilon(server.plan.delta))
             for a, k in server.invitations.items()
         },
     }

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from .._errors import InvalidArgument, integer, invalid
 from ._guarantee import Guarantee
-from .accounting.events import Event, GroupEvent, MixtureEvent, merge
+from .accounting.events import (
+    Event,
+    GaussianEvent,
+    GroupEvent,
+    MixtureEvent,
+    SampledGaussianEvent,
+    merge,
+)
+
+_COARSE = 0.0099  # relative, between two rates of batches that are told apart
 
 
 def participation(
@@ -126,3 +136,31 @@ def _invitation_rates(
 
 def _as_list(value: int | Iterable[int] | None) -> list[int | None]:
     return list(value) if isinstance(value, Iterable) else [value]
+
+
+def coarser(guarantee: Guarantee) -> Guarantee:
+    """A guarantee that holds wherever `guarantee` does, of few: the rates of random batches are
+    rounded up, by at most 1 %, and noise multipliers down, by 1e-12. So what many sizes cost is
+    computed for each of a few hundred rates.
+
+    A batch of a higher rate is one of a lower rate and more (docs/proofs/federated.md, Lemma 10).
+    """
+    parts = merge(_coarser(part) for part in guarantee.parts)
+    return replace(guarantee, parts=parts, quoted_delta=None)
+
+
+def _coarser(part: Event) -> Event:
+    if isinstance(part, SampledGaussianEvent):
+        steps = math.floor(math.log(part.rate) / math.log1p(-_COARSE))
+        rate = max(part.rate, min(1.0, (1.0 - _COARSE) ** steps))
+        multiplier = _rounded(part.noise_multiplier, math.floor)
+        return replace(part, noise_multiplier=multiplier, rate=rate)
+    if isinstance(part, GaussianEvent):
+        return replace(part, squared_mu=_rounded(part.squared_mu, math.ceil))
+    return part
+
+
+def _rounded(x: float, how: Callable[[float], int]) -> float:
+    """A positive number to 40 bits."""
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(how(math.ldexp(mantissa, 40)), exponent - 40)

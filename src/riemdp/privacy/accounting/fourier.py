@@ -19,6 +19,7 @@ accountant); Doroshenko et al. 2022 (discretisation); the tilt is the usual Essc
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -358,16 +359,13 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     from scipy import fft  # as slow to import as scipy.special
 
     tilt, step, log_delta = plan.tilt, plan.step, plan.log_delta
-    a = plan.peak * np.geomspace(0.03, 30.0, 61)
-    tops = (log_moments(parts, add, tilt + a) - log_delta + 11.5 - tilt * plan.epsilon) / a
+    a, up, b, down, here = _about(parts, add, tilt, plan.peak)
+    tops = (up - log_delta + 11.5 - tilt * plan.epsilon) / a
     chosen = int(np.argmin(tops))
     top, moment = max(float(tops[chosen]), 1.1 * plan.epsilon), tilt + float(a[chosen])
     # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), which is
     # set to exp(-32).
-    b = np.concatenate([a, [tilt + 0.5]])
-    below = (
-        -32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]
-    ) / b
+    below = (-32.0 - down + here) / b
     bottom = float(np.max(below))
     if (top - bottom) / step > LARGEST_TRANSFORM:
         return None
@@ -391,6 +389,19 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     return _Law(
         tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail))
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _about(
+    parts: tuple[Event, ...], add: bool, tilt: float, peak: float
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Moments on both sides of a tilt, which every step of a lattice is planned with: a, K(tilt +
+    a), b, K(tilt - b) and K(tilt).
+    """
+    a = peak * np.geomspace(0.03, 30.0, 61)
+    b = np.concatenate([a, [tilt + 0.5]])
+    up, down = log_moments(parts, add, tilt + a), log_moments(parts, add, tilt - b)
+    return a, up, b, down, log_moments(parts, add, np.array([tilt]))[0]
 
 
 class _Transform:
