@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import warnings
 
 import numpy as np
@@ -13,7 +14,6 @@ from riemdp import Budget, BudgetExceeded, NoiseSource, privacy
 from .entries import ENTRIES, RUNNING
 from .outcomes import SEED, a_place, valid
 
-CELLS = [(entry, refusal) for entry in ENTRIES for refusal in entry.refusals]
 ALMOST_NOTHING = Budget(1e-3, 1e-9)
 
 
@@ -28,41 +28,53 @@ def drawn(source):
 
 
 @contextlib.contextmanager
-def nothing_happens(entry, **changed):
-    """In this block the ledger, its file, the folder and the source stay as they are."""
-    rng = NoiseSource(SEED) if entry.seeded else SEED
-    with a_place(entry, rng=rng, on_disk=True, **changed) as given:
-        little = privacy.pure(1e-5, adjacency=entry.adjacency)  # makes its file and lock
+def a_used_place(entry, **changed):
+    """A folder with records and a ledger that holds a charge, and its file and lock with it."""
+    with a_place(entry, on_disk=True, **changed) as given:
+        little = privacy.pure(1e-5, adjacency=entry.adjacency)
         given.ledger.spend(little.for_people() if entry.people else little)
         np.save(given.folder / "records.npy", np.asarray(entry.first(valid(entry))))
         if "groups" in valid(entry) and not entry.sites:
             np.save(given.folder / "people.npy", valid(entry)["groups"])
-        before = given.ledger.entries, files(given.folder)
         yield given
-        assert given.ledger.entries == before[0]
-        after = files(given.folder)
-        assert sorted(after) == sorted(before[1]), "a file was written"
-        assert after == before[1]
-        if isinstance(rng, NoiseSource):
-            assert drawn(rng) == drawn(NoiseSource(SEED)), "something was drawn"
 
 
-@pytest.mark.parametrize(
-    ("entry", "refusal"), CELLS, ids=[f"{entry.id} | {refusal.id}" for entry, refusal in CELLS]
-)
-def test_a_refusal_spends_draws_and_writes_nothing(entry, refusal, monkeypatch):
+@contextlib.contextmanager
+def nothing_happens(entry, place, what=""):
+    """In this block the ledger, its file, the folder and the source stay as they are."""
+    rng = NoiseSource(SEED) if entry.seeded else SEED
+    before = place.ledger.entries, files(place.folder)
+    yield dataclasses.replace(place, rng=rng)
+    assert place.ledger.entries == before[0], what
+    after = files(place.folder)
+    assert sorted(after) == sorted(before[1]), f"{what}: a file was written"
+    assert after == before[1], what
+    if isinstance(rng, NoiseSource):
+        assert drawn(rng) == drawn(NoiseSource(SEED)), f"{what}: something was drawn"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.id)
+def test_a_refusal_spends_draws_and_writes_nothing(entry, monkeypatch):
     if entry.needs:
         pytest.importorskip(entry.needs)
-    with nothing_happens(entry) as given:
-        monkeypatch.chdir(given.folder)
-        with pytest.raises(refusal.error) as refused:
-            entry.call(valid(entry), given, **refusal.options)
-        assert str(refused.value)
+    with a_used_place(entry) as place:
+        monkeypatch.chdir(place.folder)
+        for refusal in entry.refusals:
+            with nothing_happens(entry, place, refusal.id) as given:
+                try:
+                    entry.call(valid(entry), given, **refusal.options)
+                except refusal.error as refused:
+                    assert str(refused), refusal.id
+                else:
+                    pytest.fail(f"{refusal.id} is not refused")
 
 
 @pytest.mark.parametrize("entry", RUNNING, ids=lambda e: e.id)
 def test_a_ledger_with_too_little_refuses_before_anything_is_drawn_or_written(entry):
-    with nothing_happens(entry, whole=ALMOST_NOTHING) as given:
+    with (
+        a_used_place(entry, whole=ALMOST_NOTHING) as place,
+        nothing_happens(entry, place) as given,
+    ):
         with pytest.raises(Exception) as refused:
             entry.call(valid(entry), given)
         assert isinstance(refused.value, BudgetExceeded) or getattr(
