@@ -183,8 +183,12 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-@functools.cache
 def _place(code: CodeType) -> str | None:
     """The file of a function within the package, or None."""
-    path = Path(code.co_filename)
+    return _within(code.co_filename)
+
+
+@functools.cache
+def _within(filename: str) -> str | None:
+    path = Path(filename)
     return path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else None
