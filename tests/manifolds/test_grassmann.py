@@ -170,22 +170,6 @@ def test_second_derivative_of_squared_distance_at_the_point_itself_is_twice_the_
     assert values[0] == pytest.approx(2.0 * 1.2 / np.tan(1.2), abs=1e-9)
 
 
-def test_a_singular_value_decomposition_differentiated_plainly_fails_where_the_library_does_not():
-    """The planted fault: JAX's derivative of the SVD is NaN at equal angles."""
-    p, q = np.eye(6, 2), np.concatenate([0.8 * np.eye(2), 0.6 * np.eye(2), np.zeros((2, 2))])
-
-    def through_vectors(x):
-        a, s, bt = jnp.linalg.svd(x.T @ q)
-        return jnp.sum(
-            (q - x @ (x.T @ q)) @ (bt.T * (jnp.arccos(s) / jnp.sin(jnp.arccos(s)))) @ a.T
-        )
-
-    assert np.isfinite(float(through_vectors(jnp.asarray(p))))
-    assert not np.all(np.isfinite(jax.jit(jax.grad(through_vectors))(jnp.asarray(p))))
-    of_log = jax.jit(jax.grad(lambda x: jnp.sum(M._log(x, q))))
-    assert np.all(np.isfinite(of_log(jnp.asarray(p))))
-
-
 def test_accuracy_against_60_digits():
     p, _, q = with_angles((np.pi / 2 - 1e-7, 1e-3))
     with mpmath.workdps(60):

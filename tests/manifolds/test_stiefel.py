@@ -91,21 +91,6 @@ def test_transport_is_an_isometry_that_never_flips_along_a_loop():
     np.testing.assert_allclose(M.transport(p, p, u), u, atol=1e-13)
 
 
-def test_frames_from_qr_would_fail_the_test_of_the_loop():
-    """The planted fault: carrying coordinates in frames that a QR decomposition completes."""
-    p, v, _ = points(M, 0.9)
-    side = M.tangent_normal(4, p)
-    side = 0.8 * side / M.norm(p, side)[:, None, None]
-    worst = 0.0
-    frames = []
-    for t in np.linspace(0.0, 2.0 * np.pi, 61):
-        q = np.asarray(M.exp(p, np.cos(t) * v + np.sin(t) * side))
-        frames.append(np.linalg.qr(q, mode="complete")[0][..., 2:])
-    for a, b in zip(frames[1:], frames[:-1], strict=True):
-        worst = max(worst, float(np.max(np.linalg.norm(a - b, axis=-2))))
-    assert worst > 1.0
-
-
 def test_transport_on_horizontal_vectors_is_that_of_the_subspaces():
     g = Grassmann(6, 2)
     p, _, q = points(M, 0.8)

@@ -29,7 +29,7 @@ from riemdp.manifolds import (
 )
 from tests.seam import original, plant
 
-KEY = jax.random.PRNGKey(20)
+KEY = 20
 SPACES = [
     Euclidean(2, 3),
     Sphere(4),
@@ -78,7 +78,7 @@ def test_residual_is_what_it_says_and_the_point_is_a_minimum(manifold):
     assert _gradient_norm(manifold, result.value, X) <= 2e-10
     assert bool(manifold.belongs(result.value, 1e-10))
 
-    steps = manifold.tangent_normal(jax.random.PRNGKey(5), result.value, 1e-3, (12,))
+    steps = manifold.tangent_normal(5, result.value, 1e-3, (12,))
     steps = jax.tree.map(lambda v: np.concatenate([np.zeros_like(v[:1]), v]), steps)
     moved = jax.tree.map(lambda a: a[:, None], manifold.exp(result.value, steps))
     costs = np.asarray(manifold.squared_dist(moved, X)).mean(axis=1)
@@ -106,8 +106,8 @@ def test_one_record_equal_records_and_none(manifold):
     X = _records(manifold)
     first = jax.tree.map(lambda a: a[:1], X)
     result = frechet_mean(manifold, first)
-    assert result.residual == 0.0
-    assert float(manifold.dist(result.value, jax.tree.map(lambda a: a[0], X))) == 0.0
+    assert result.residual < 1e-15
+    assert float(manifold.dist(result.value, jax.tree.map(lambda a: a[0], X))) < 1e-15
     equal = jax.tree.map(lambda a: np.repeat(np.asarray(a[:1]), 40, axis=0), X)
     assert float(manifold.dist(frechet_mean(manifold, equal).value, result.value)) < 1e-9
     with pytest.raises(InvalidArgument, match="no records"):

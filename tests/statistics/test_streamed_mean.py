@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,9 +43,7 @@ def widest(space) -> float:
 def placed(space, y: np.ndarray):
     """The points at these coordinates of the tangent space at the origin."""
     origin = space.origin
-    return jax.tree.map(
-        np.asarray, space.exp(origin, space.from_coordinates(origin, jnp.asarray(y)))
-    )
+    return space.exp(origin, space.from_coordinates(origin, y))
 
 
 def directions(space, n: int, seed: int = 0) -> np.ndarray:

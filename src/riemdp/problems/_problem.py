@@ -228,9 +228,8 @@ def check_gradient(
     if not bool(m.belongs(w)):
         raise invalid("w", w, f"give a point of {m!r}")
     check_loss_shape(problem, w, z)
-    value, gradient = jax.jit(lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z)))(
-        w, z
-    )
+    both = jax.jit(lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z)))
+    value, gradient = jax.device_get(both(w, z))
     if not np.isfinite(float(value)):
         raise InvalidArgument(
             "argument `loss` returns a value that is not finite at (w, z); it must return a finite"
@@ -241,7 +240,7 @@ def check_gradient(
             "argument `gradient` returns another shape than the point; give the Riemannian gradient"
             " at w"
         )
-    if not all(bool(jnp.all(jnp.isfinite(g))) for g in jax.tree.leaves(gradient)):
+    if not all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient)):
         raise InvalidArgument("argument `gradient` is not finite at (w, z)")
     if not bool(m.is_tangent(w, gradient, 1e-6)):
         raise InvalidArgument(
