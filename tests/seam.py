@@ -207,7 +207,9 @@ Searches = _names(
 Sums = _names(
     {
         "mechanisms._classes": "ClassMeansNoise DiscriminantNoise",
-        "mechanisms._class_sums": "ClassSums ClassMoments ClassContrasts",
+        "mechanisms._class_sums": "ClassSums ClassMoments ClassContrasts ClassSpreads",
+        "inference._comparison": "SampleMean compared _largest_tail variance_above"
+        " covariance_above",
         "mechanisms._prior_classes": "PriorClassifier",
         "privacy._noise": "Noise:SomeNoise",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
@@ -224,7 +226,7 @@ Means = _names(
         "mechanisms._counted": "Counted share_of_count LEAST MOST",
         "mechanisms._common": "admitted",
         "domains._ends": "_bures_wasserstein_exp",
-        "inference._error_law": "keeps_near moved_in riemannian_laplace_law"
+        "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
         "mechanisms._shrinking": "james_stein shortened worth_shrinking",
         "releases._choices": "try_build kept_in",

@@ -36,6 +36,7 @@ MOST_ANY = 0.05  # share of the parameters
 # Faces: what a person calls with keywords. A command of the command line has one parameter an
 # option.
 FACES = {
+    "releases/_comparison.py private_comparison",
     "audit/_optimizers.py audit_optimizer",
     "cli/_mean.py mean",
     "cli/_pca.py pca",

@@ -103,6 +103,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "releases": (
         "plan_private_mean",
         "private_ball",
+        "private_comparison",
         "private_frechet_mean",
         "private_frechet_variance",
         "private_geometric_median",

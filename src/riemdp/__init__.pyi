@@ -96,6 +96,7 @@ from .randomness import NoiseSource as NoiseSource
 from .randomness import noise_source as noise_source
 from .releases import plan_private_mean as plan_private_mean
 from .releases import private_ball as private_ball
+from .releases import private_comparison as private_comparison
 from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geometric_median as private_geometric_median

@@ -107,6 +107,21 @@ def two_sites_of_people(make):
     return made
 
 
+def of_samples(make):
+    """Records of two samples."""
+    return lambda seed: {"X": make(seed), "samples": np.arange(N) % 2}
+
+
+def people_of_samples(make):
+    """Records of people, each of whom is in one of two samples."""
+
+    def made(seed):
+        groups = whose(PEOPLE + 3)
+        return {"X": make(seed, PEOPLE + 3), "groups": groups, "samples": groups % 2}
+
+    return made
+
+
 def labelled(make):
     """Records of two classes."""
     return lambda seed: {"X": make(seed), "y": np.arange(N) % 2}

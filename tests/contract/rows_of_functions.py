@@ -300,8 +300,51 @@ def function(name, variant, claim, *middle, make=None, **facts):
     return Entry(f"riemdp.{name}", variant, claim, call, data, **fields)
 
 
+def comparison(variant, make=d.of_samples, **facts):
+    """A row of `private_comparison`: the release that its test is made of."""
+    fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
+    refusals = (*WRONG_SAMPLES, *COMMON, *fields.pop("refusals", ()))
+
+    def call(*given, **options):
+        return of_space(riemdp.private_comparison, d.SPD, **facts)(*given, **options).release
+
+    name, claim = "riemdp.private_comparison", fields.pop("claim", "class means")
+    return Entry(name, variant, claim, call, make(d.matrices), refusals=refusals, **fields)
+
+
+def of_first_sample(result):
+    """The noisy vector of the sample that the record is in, and how far one record moves it."""
+    return result.details["answers"][0], float(result.sensitivity)
+
+
+WRONG_SAMPLES = (
+    Refusal({"samples": None}),
+    Refusal({"samples": np.zeros(60)}, why="one sample"),
+    Refusal({"samples": np.arange(3) % 2}, why="labels of other records"),
+    Refusal({"samples": "ab"}),
+    Refusal({"samples": [None] * 60}, why="no labels"),
+    Refusal({"of": "everybody"}),
+)
+TWICE = Refusal({"samples": np.arange(d.PEOPLE + 3) % 2}, why="a person in two samples")
 PEOPLE = d.of_people(d.matrices)
 OTHERS = (
+    comparison("public ball", ball=d.BALL, moved=of_first_sample, refusals=WRONG_BALL),
+    comparison("public ball, pure", ball=d.BALL, moved=of_first_sample, budget=PURE),
+    comparison("private ball", ball=None, claim="private ball"),
+    comparison(
+        "people",
+        d.people_of_samples,
+        ball=d.BALL,
+        moved=of_first_sample,
+        refusals=(*WRONG_GROUPS, TWICE),
+    ),
+    comparison(
+        "people, private ball",
+        d.people_of_samples,
+        ball=None,
+        claim="private ball",
+        refusals=(*WRONG_GROUPS, TWICE),
+    ),
     function("private_ball", "", "private ball", ball=d.SEARCH),
     function("private_ball", "pure", "private ball", ball=d.SEARCH, budget=PURE),
     function("private_ball", "people", "private ball", ball=d.SEARCH, make=PEOPLE),

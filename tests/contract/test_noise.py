@@ -104,6 +104,7 @@ ELSEWHERE = {
     "riemdp.private_frechet_mean[dp-": "many steps; private_minimize[DP-RGD]",
     "riemdp.private_frechet_mean[public prior, two": "of the last of two; the row of one stage",
     "riemdp.mechanisms.PriorMean": "of the last of two; private_frechet_mean[public prior, one",
+    "riemdp.private_comparison[public ball, pure": "four numbers, but no matrix; the other rows",
     "riemdp.private_geometric_median": "many steps; private_minimize[geometric median]",
     "riemdp.private_minimize[DP-RGD, ": "many steps; private_minimize[DP-RGD]",
     "riemdp.private_minimize[DP-RSGD": "many steps; private_minimize[DP-RGD]",

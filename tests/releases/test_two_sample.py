@@ -63,8 +63,12 @@ def test_other_laws_and_populations_are_conservative():
     assert coverage_p_value(p > 0.2, 0.8, at_least=True) > ALPHA
     means = released(), released(seed=1)
     spreads = tuple(riemdp.private_frechet_variance(PLANE, X, BALL, BUDGET, rng=i) for i in (2, 3))
-    drawn = p_values(*means, 0.05, 0.05, 60, of="population", dispersions=spreads)
-    assert np.all(drawn > 0.1)  # noise three times too large, and the sample's share covers it
+    n = np.array([len(X), len(X)])
+    sampled = np.hypot([m.scale for m in means], 0.2 / np.sqrt(n))
+    drawn = p_values(*means, *sampled, 80, of="population", dispersions=spreads)
+    assert coverage_p_value(drawn > 0.1, 0.9, at_least=True) > ALPHA
+    wider = p_values(*means, *(3.0 * sampled), 80, of="population", dispersions=spreads)
+    assert coverage_p_value(wider > 0.1, 0.9, at_least=True) < ALPHA
     far = [moved(m, np.full(3, s)) for m, s in zip(means, (0.9, -0.9), strict=True)]
     apart = riemdp.two_sample_test(*far, of="population", dispersions=spreads)
     assert apart.rejects(0.05)

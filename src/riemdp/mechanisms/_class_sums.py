@@ -37,6 +37,7 @@ from ._common import Floats
 from ._purse import Purse
 
 _WEIGHT = 1.0 / math.sqrt(2.0)  # of sizes and of second moments, in the vector of a classifier
+SQUARES = 1.5  # the weight of |z|^2 in the vector of a sample
 _LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
 
 
@@ -131,7 +132,7 @@ class ClassSums:
         if not self.apart:
             noisy, scale, _ = purse.add(joint, self.sensitivity, purse.left)
             return noisy, scale
-        own = list(joint.reshape(self.classes, self.dim))
+        own = list(joint.reshape(self.classes, self.together))
         each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left)
         return np.concatenate(each), scale
 
@@ -255,6 +256,58 @@ class ClassMoments(ClassSums):
         floor = max(floor, 1e-9 * float(np.abs(values).max(initial=0.0)))
         coefficients = (means @ vectors) / np.maximum(values, floor) @ vectors.T
         return coefficients, -0.5 * np.sum(coefficients * means, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassSpreads(ClassSums):
+    """The same where labels are public, and behind the sum of each class those of |z|^2 and, with
+    `moments`, of z z^T: of weights at which one record changes the vector of its class by at most 2
+    (docs/proofs/comparison.md, Lemma 1).
+
+    Args:
+        moments: Whether the second moments are among them.
+    """
+
+    moments: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sizes is None:
+            raise invalid("sizes", None, "samples are public: give the number of records of each")
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the vector of one class, rounding included."""
+        rounding = summation_error(MOST_TERMS) + 8.0 * math.ulp(1.0)
+        return 2.0 * (1.0 + 1e-11) + 4.0 * self.n * rounding
+
+    @property
+    def together(self) -> int:
+        """How many coordinates each class has."""
+        return self.dim + 1 + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vectors that are released, without noise, one after the other; see `ClassSums.joint`.
+        Where people are protected each is one row already, and `members` is not looked at.
+        """
+        sums, _ = class_sums(z, labels, self.classes, None)
+        vectors = []
+        for place, total in enumerate(sums):
+            rows = np.where((labels == place)[:, None], z, 0.0)
+            vectors += [total, SQUARES * pairwise_sum(np.sum(rows**2, axis=1, keepdims=True))]
+            if self.moments:
+                vectors.append(_WEIGHT * len(rows) * second_moment(rows))
+        return np.concatenate(vectors)
+
+    def split(self, noisy: Floats) -> list[tuple[Floats, float, Floats | None]]:
+        """Of each class the mean of z, of |z|^2 and of z z^T, from the noisy vectors."""
+        assert self.sizes is not None
+        found = []
+        for size, row in zip(self.sizes, noisy.reshape(self.classes, self.together), strict=True):
+            mean, square, moment = np.split(row / size, [self.dim, self.dim + 1])
+            matrix = np.asarray(unpack(moment / _WEIGHT, self.dim)) if self.moments else None
+            found.append((mean, float(square[0]) / SQUARES, matrix))
+        return found
 
 
 def contrast_basis(sizes: Floats) -> Floats:

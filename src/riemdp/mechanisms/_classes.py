@@ -37,7 +37,7 @@ from ..statistics._tangent_mean import shortened_logs
 from ._ball_search import run_short_search
 from ._base import Drawn
 from ._class_sums import ClassMeans, ClassMoments, ClassSums, public_sizes
-from ._common import needs_log
+from ._common import Floats, needs_log
 from ._private_ball import BallSearch
 from ._purse import BudgetedMechanism, Purse
 from ._search_plan import plan_short_search
@@ -193,16 +193,22 @@ class AbstractClasses(BudgetedMechanism[ClassRecords]):
         sums, found = self.sums, self._found(value, source)
         joint = sums.joint(found.z, value.labels, value.members)
         noisy, scale = sums.noisy(joint, found.purse)
-        means = sums.means(noisy, scale, self.noise).contracted()
-        facts = found.facts | {
-            "coordinates": found.ball.radius * means.means,
-            "sizes": None if sums.sizes is not None else tuple(float(s) for s in means.sizes),
-        }
-        return self._made(means, scale, found._replace(facts=facts))
+        return self._made(noisy, scale, found)
 
     @abc.abstractmethod
-    def _made(self, means: ClassMeans, scale: float, found: Found) -> Drawn:
+    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
         """What is released: a function of noisy sums and of the ball, with the facts."""
+
+    def _contracted(
+        self, noisy: Floats, scale: float, found: Found
+    ) -> tuple[ClassMeans, dict[str, Any]]:
+        """The class means, moved towards their average; and what is public with them."""
+        means = self.sums.means(noisy, scale, self.noise).contracted()
+        private = self.sums.sizes is None
+        return means, found.facts | {
+            "coordinates": found.ball.radius * means.means,
+            "sizes": tuple(float(s) for s in means.sizes) if private else None,
+        }
 
 
 class ClassMeansNoise(AbstractClasses):
@@ -225,8 +231,8 @@ class ClassMeansNoise(AbstractClasses):
     def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
         return ClassSums(self.n, classes, self.manifold.dim, sizes)
 
-    def _made(self, means: ClassMeans, scale: float, found: Found) -> Drawn:
-        ball, facts = found.ball, found.facts
+    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
+        ball, (_, facts) = found.ball, self._contracted(noisy, scale, found)
         points = [end_of(self.manifold, ball.center, y) for y in facts["coordinates"]]
         stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
         sensitivity = ball.radius * self.sums.sensitivity
@@ -261,12 +267,13 @@ class DiscriminantNoise(AbstractClasses):
         moments = self.rule == DISCRIMINANT
         return ClassMoments(self.n, classes, self.manifold.dim, sizes, moments)
 
-    def _made(self, means: ClassMeans, scale: float, found: Found) -> Drawn:
+    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
         assert isinstance(self.sums, ClassMoments)
+        means, told = self._contracted(noisy, scale, found)
         coefficients, intercepts = self.sums.scores(means)
         made = np.column_stack([coefficients / found.ball.radius, intercepts])
         facts = {"rule": self.rule, "share_of_classifier": float(found.left)}
-        return Drawn(made, scale, self.sums.sensitivity, None, found.facts | facts)
+        return Drawn(made, scale, self.sums.sensitivity, None, told | facts)
 
 
 SEARCH = (

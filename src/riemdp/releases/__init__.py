@@ -3,6 +3,7 @@ ledger, add the noise.
 """
 
 from ._adaptive_plan import SearchRow as SearchRow
+from ._comparison import private_comparison
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
@@ -16,6 +17,7 @@ from ._variance import private_frechet_variance
 __all__ = [
     "plan_private_mean",
     "private_ball",
+    "private_comparison",
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",
