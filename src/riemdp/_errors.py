@@ -12,6 +12,7 @@ import math
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import SupportsFloat, TypeGuard
 
@@ -46,6 +47,14 @@ class MissingExtra(RiemdpError, ImportError):
 
 class RiemdpWarning(UserWarning):
     """Base class of the warnings of this library, so that they can be filtered by name."""
+
+
+def warn_with_release(sentence: str, stacklevel: int = 2) -> None:
+    """Say something of what is charged and drawn already. Where warnings are errors the release
+    comes all the same, for it is paid: it says the sentence itself, printed and in its report.
+    """
+    with contextlib.suppress(RiemdpWarning):
+        warnings.warn(sentence, RiemdpWarning, stacklevel=stacklevel + 1)
 
 
 class ConvergenceWarning(RiemdpWarning):

@@ -64,14 +64,17 @@ def charged(ledger: Ledger) -> str:
     return json.dumps([ledger.charges, ledger.spent.to_dict()], sort_keys=True)
 
 
-def outcome_of(entry: Entry, data: Data, *, strict: bool = False) -> Outcome:
+def outcome_of(
+    entry: Entry, data: Data, *, strict: bool = False, cautions: bool = False
+) -> Outcome:
     """Call the row, and look. With `strict` every warning and every overflow is an error of its
-    own, and JAX looks for NaN.
+    own, and JAX looks for NaN; with `cautions` so is the one about the sweeps' large budgets.
     """
     with a_place(entry) as given, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("error" if strict else "always")
-        if strict:  # of the budget alone, which the sweeps choose large
+        if strict and not cautions:  # of the budget alone, which the sweeps choose large
             warnings.filterwarnings("ignore", "epsilon .* hardly protects anybody")
+        if strict:
             warnings.filterwarnings("ignore", category=DeprecationWarning)  # of other packages
         result, said, ended = None, "", "returns"
         try:

@@ -175,6 +175,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             mean = prepared_mean(manifold, records, ball, budget, groups=people, **how)
             assert isinstance(mean, Ready)
             parts.append(mean)
+        warn_of(whole, budget.delta, min(divided.sizes))
         made = Apart(whole, "centers-of-domains", parts, divided).release(source)
         releases = dict(zip(names, made, strict=True))
         self.manifold_ = manifold
@@ -183,7 +184,6 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         counts = {name: r.details.get("outside") for name, r in releases.items()}
         self.outside_ = {name: count for name, count in counts.items() if count is not None}
         self._keep_cost(whole, budget, reproducible=source.reproducible)
-        warn_of(whole, budget.delta, min(divided.sizes))
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:

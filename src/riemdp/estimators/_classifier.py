@@ -20,7 +20,6 @@ from ..mechanisms import Release
 from ..mechanisms._classes import ClassRecords, DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
 from ..privacy import Budget
-from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource, noise_source
 from ..statistics import PublicPrior, TangentMean
 from ..statistics._class_view import public_accuracy
@@ -188,7 +187,6 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         if self._view is None:
             self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
-        warn_of(self.guarantee_, self.budget.delta, admitted.n)
         warn_of_counts(release.facts.valid, self.outside_)
         return self
 

@@ -23,6 +23,7 @@ from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._classes import AbstractClasses, ClassRecords
 from ..mechanisms._counted import Counted, share_of_count
 from ..privacy import Budget
+from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import PublicPrior
@@ -92,8 +93,11 @@ class LabelledMatrices:
         self, mechanism: AbstractMechanism[Any], value: Any, source: NoiseSource
     ) -> Release:
         """What a mechanism releases about these matrices, with what is public of them."""
-        release = mechanism._ready(value, unit_of(self.members)).release(source)
-        return release._knowing(self.facts)
+        ready = mechanism._ready(value, unit_of(self.members))
+        budget = mechanism.quoted_budget
+        assert budget is not None
+        warn_of(ready.guarantee, budget.delta, self.n)
+        return ready.release(source)._knowing(self.facts)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -215,15 +215,8 @@ class PrivateMDM(
         counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
         self._keep_cost(self.guarantee_, self.budget, reproducible=source.reproducible)
-        warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n))
         warn_of_counts(*(r.facts.valid for r in releases), *counts)
         return self
-
-    def _public_count(self, n: int) -> int:
-        """The public number that delta is compared with."""
-        if self.labels == "public" or self._coordinates is not None:
-            return n
-        return integer("min_class_size", self.min_class_size)
 
     def _jointly(
         self, admitted: LabelledMatrices, ball: Ball | AdaptiveBall, source: NoiseSource
@@ -279,6 +272,10 @@ class PrivateMDM(
         self.guarantee_ = whole
         self.ball_ = ball
         self._coordinates = None
+        public = self.labels == "public"
+        n = admitted.n if public else integer("min_class_size", self.min_class_size)
+        assert self.budget is not None
+        warn_of(whole, self.budget.delta, n)
         return Apart(whole, "class-means", ready, divided).release(source)
 
     def _public(

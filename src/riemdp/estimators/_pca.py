@@ -166,6 +166,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         release: Release | OptimizationResult
         if name == "input-perturbation":
             noise = self._noise(d, n, None if found else bound, people)
+            warn_of(noise.guarantee, self.budget.delta, n)
             release = noise.release((rows, members), seed)
             bound = float(release.details["row_norm"])
             values, vectors = spectrum(release.value, d)
@@ -185,7 +186,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         self.noise_scale_ = float(scale)
         self.n_samples_ = n
         self._keep_cost(release.guarantee, self.budget, reproducible=release.reproducible)
-        warn_of(release.guarantee, self.budget.delta, n)
         warn_of_counts(release.details.get("valid"))
         return self
 

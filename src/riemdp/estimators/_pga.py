@@ -183,12 +183,12 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         refuse_weights(sample_weight)
         asked = self._asked(X, groups)
         both = self._parts(asked)
+        warn_of(both.guarantee, asked.budget.delta, asked.n)
         mean, moment = both.release(asked.seed)
         self._keep_components(asked, mean, moment)
         self.release_ = self._together(asked, both.guarantee)
         self.n_samples_, whole = asked.n, self.release_.guarantee
         self._keep_cost(whole, asked.budget, reproducible=mean.reproducible)
-        warn_of(whole, asked.budget.delta, asked.n)
         return self
 
     def _asked(self, X: RecordsLike, groups: object) -> _Asked:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpWarning, invalid
+from .._errors import InvalidArgument, invalid, warn_with_release
 from ..domains import Ball
 from ..mechanisms import Release
 from ..privacy import (
@@ -65,14 +64,13 @@ class Spending:
             return
         _unrecorded += 1
         if _unrecorded == 1:
-            warnings.warn(
+            warn_with_release(
                 f"{type(self).__name__}.fit spent epsilon {guarantee.epsilon(budget.delta):.4g} at"
                 f" delta {budget.delta:g}, and no ledger adds up what is spent. Every fit spends"
                 " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
                 " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
                 " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once, with n_jobs=1: other"
                 " processes do not see a ledger in memory, and refuse. This is said once",
-                RiemdpWarning,
                 stacklevel=3,
             )
 

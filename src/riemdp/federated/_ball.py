@@ -292,7 +292,7 @@ class _Given:
         """One charge, one release."""
         mechanism = mechanism_of(terms)
         refuse_sent(terms.budget, ledger)
+        warn_of(mechanism.guarantee, terms.budget.delta, mechanism.n)
         release = mechanism.release(self.records, rng, ledger=ledger)
-        warn_of(release.guarantee, terms.budget.delta, mechanism.n)
         warn_of_counts(release.details.get("valid"), release.details.get("outside"))
         return release

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from .._errors import RiemdpWarning
+from .._errors import warn_with_release
 from ..privacy._guarantee import PERSON, RECORD
 
 MANY = 0.25  # of the records outside a public ball: worth a warning
@@ -171,5 +170,5 @@ def warn_of_counts(*counts: OutsideCount | ValidCount | None) -> None:
     """Issue the `caution` of the first released count that has one as a `RiemdpWarning`."""
     for count in counts:
         if count is not None and count.caution is not None:
-            warnings.warn(count.caution, RiemdpWarning, stacklevel=3)
+            warn_with_release(count.caution, stacklevel=3)
             return

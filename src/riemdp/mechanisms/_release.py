@@ -5,13 +5,12 @@ made.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpWarning
+from .._errors import InvalidArgument, warn_with_release
 from .._trees import map_leaves
 from ..domains import Ball
 from ..inference._error_law import ErrorLaw
@@ -173,7 +172,7 @@ class Release:
         """Say so in a `RiemdpWarning`."""
         much = self._much_noise()
         if much is not None:
-            warnings.warn(much.caution, RiemdpWarning, stacklevel=3)
+            warn_with_release(much.caution, stacklevel=3)
 
     @property
     def _shown(self) -> Any:
@@ -221,8 +220,9 @@ class Release:
         if self.budget is not None and facts.count is not None:
             told = cautions(self.guarantee, self.budget.delta, int(facts.count))
             lines += [f"  note: {text}" for text in told]
-        if outside is not None and outside.caution is not None:
-            lines.append(f"  note: {outside.caution}")
+        for count in (facts.valid, outside):
+            if count is not None and count.caution is not None:
+                lines.append(f"  note: {count.caution}")
         much = self._much_noise()
         if much is not None:
             lines.append(f"  note: {much.caution}")

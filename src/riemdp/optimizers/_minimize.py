@@ -11,6 +11,7 @@ from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, i
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
+from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
@@ -220,8 +221,10 @@ def _carried_out(
         run = dataclasses.replace(run, settle=partial(given.settled, recorder))
     account.of_people |= people is not None
     delta = 0.0 if given.budget is None else given.budget.delta  # at which texts quote epsilon
-    done = drive(run, RunContext(source, given.n, account, recorder))
     planned = account.stated(plan.guarantee()).quoted_at(delta)
+    if given.budget is not None and account.permit is None:
+        warn_of(planned, delta, None if given.optimizer.counts_are_private else given.n)
+    done = drive(run, RunContext(source, given.n, account, recorder))
     places = 1 if people is None else people.places  # for records, of each entry of a batch
     return OptimizationResult(
         value=done.value,

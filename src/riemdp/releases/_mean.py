@@ -202,7 +202,9 @@ def prepared_mean(
         name, plan = chosen(manifold, ball, n, budget, count_outside, **choice)
     if name in OPTIMIZED:
         return _by_steps(asked, name)
-    return (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
+    ready = (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
+    warn_of(ready.guarantee, budget.delta, asked.mean.n)
+    return ready
 
 
 @dataclasses.dataclass(frozen=True)
@@ -376,8 +378,7 @@ def _finished(
     """The release in the user's space, with more public facts, and warnings: post-processing. With
     `slack`, a bound of the solver's error, so is what it shows of the mean.
     """
-    mean, domain = asked.mean, asked.domain
-    warn_of(release.guarantee, asked.budget.delta, mean.n)
+    domain = asked.domain
     warn_of_counts(release.facts.outside)
     value, seen = release.value, release.observation
     if local is not domain:
@@ -404,7 +405,6 @@ def _searched(
     mechanism = AdaptiveMean(manifold, search, n=n, budget=spend)
 
     def finish(release: Release) -> Release:
-        warn_of(release.guarantee, budget.delta, n)
         warn_of_counts(release.facts.valid, release.facts.outside)
         details = {
             "manifold": manifold,
@@ -416,7 +416,9 @@ def _searched(
         release._warn_of_noise()
         return release
 
-    return mechanism._ready(records, unit_of(grouped)).then(finish)
+    ready = mechanism._ready(records, unit_of(grouped))
+    warn_of(ready.guarantee, budget.delta, n)
+    return ready.then(finish)
 
 
 def _of_tangents(
@@ -452,13 +454,14 @@ def _of_tangents(
     }
 
     def finish(release: Release) -> Release:
-        warn_of(release.guarantee, budget.delta, n)
         warn_of_counts(release.facts.outside)
         release = release._knowing(details)
         release._warn_of_noise()
         return release
 
-    return both._ready((records, count), unit_of(grouped)).then(finish)
+    ready = both._ready((records, count), unit_of(grouped))
+    warn_of(ready.guarantee, budget.delta, n)
+    return ready.then(finish)
 
 
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:

@@ -20,7 +20,6 @@ from ..mechanisms import Release
 from ..mechanisms._common import needs_log
 from ..mechanisms._shrinking import bend_of
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
-from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._options import required_budget
@@ -134,7 +133,6 @@ def private_geometric_median(
     account = Account(ledger, of_people=grouped is not None)
     records = cast("RecordsLike", admitted)
     result = minimized(problem, records, start, optimizer, budget, account=account, rng=rng)
-    warn_of(result.guarantee, budget.delta, n)
     told = {
         **dict(result.details),
         "n": n,

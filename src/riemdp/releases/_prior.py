@@ -51,11 +51,12 @@ def of_prior(
     }
 
     def finish(release: Release) -> Release:
-        warn_of(release.guarantee, budget.delta, n)
         about = f"the surroundings of a public mean; to compare with: {release.facts.public_alone}"
         return release._knowing({"domain": about, **details})
 
-    return mechanism._ready(records, unit_of(grouped)).then(finish)
+    ready = mechanism._ready(records, unit_of(grouped))
+    warn_of(ready.guarantee, budget.delta, n)
+    return ready.then(finish)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -95,8 +95,9 @@ def private_frechet_variance(
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
-    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
-    warn_of(release.guarantee, budget.delta, n)
+    ready = mechanism._ready(records, unit_of(grouped))
+    warn_of(ready.guarantee, budget.delta, n)
+    release = ready.release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
     used = ball if isinstance(ball, Ball) else release.facts.ball
     assert used is not None
