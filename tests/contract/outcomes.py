@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from riemdp import Ledger
+from riemdp import Budget, Ledger
 
 from .entry import LEDGER, Data, Entry, Given, numbers
 
@@ -68,9 +68,11 @@ def outcome_of(
     entry: Entry, data: Data, *, strict: bool = False, cautions: bool = False
 ) -> Outcome:
     """Call the row, and look. With `strict` every warning and every overflow is an error of its
-    own, and JAX looks for NaN; with `cautions` so is the one about the sweeps' large budgets.
+    own, and JAX looks for NaN; with `cautions` so is the one about a budget, which is so large
+    that there is one.
     """
-    with a_place(entry) as given, warnings.catch_warnings(record=True) as caught:
+    changed = {"budget": Budget(40.0, entry.budget.delta)} if cautions else {}
+    with a_place(entry, **changed) as given, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("error" if strict else "always")
         if strict and not cautions:  # of the budget alone, which the sweeps choose large
             warnings.filterwarnings("ignore", "epsilon .* hardly protects anybody")
