@@ -27,6 +27,7 @@ from ._constructors import (
 )
 from ._guarantee import Guarantee, none
 from ._ledger import Ledger, charge, session_ledger
+from ._other_libraries import from_diffprivlib, from_opendp
 from ._participation import participation
 from ._replacement import replace_one
 from ._shares import split_budget
@@ -49,6 +50,8 @@ __all__ = [
     "approximate",
     "calibrate",
     "charge",
+    "from_diffprivlib",
+    "from_opendp",
     "gaussian",
     "gaussian_noise_multiplier",
     "none",

@@ -10,6 +10,7 @@ from typing import Any
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
 from .accounting import bounds
+from .accounting.dp_events import event_of, parts_of
 from .accounting.events import (
     ApproximateEvent,
     Event,
@@ -271,6 +272,51 @@ class Guarantee:
         """
         f = real("false_positives", false_positives, at_least=0.0, at_most=1.0)
         return self.trade_off().rate(f)
+
+    # ---------------------------------------------------------------- other libraries
+    def to_dp_event(self) -> Any:
+        """A `DpEvent` of dp-accounting that costs at least as much, for its accountants.
+
+        The noise multiplier of a Gaussian event here is that of this guarantee: noise over the
+        sensitivity under its own `adjacency`. dp-accounting's `RdpAccountant` reads it so under
+        each relation. `PLDAccountant` does under ADD_OR_REMOVE_ONE, and doubles the sensitivity
+        once more under REPLACE_ONE: there the figure is larger than need be, and never smaller.
+
+        Returns:
+            An event of Gaussian, pure and batched Gaussian releases. Unit, adjacency and what it
+            `assumes` do not go into the event.
+
+        Raises:
+            InvalidArgument: dp-accounting has no event for a part of this guarantee.
+            MissingExtra: dp-accounting is not installed.
+
+        Source:
+            Proof: docs/proofs/composition.md.
+        """
+        return event_of(self.parts, self.adjacency == REPLACE_ONE)
+
+    @staticmethod
+    def from_dp_event(event: Any, *, adjacency: str, unit: str) -> Guarantee:
+        """What a `DpEvent` of dp-accounting costs, at most.
+
+        An event of dp-accounting adds up values that are clipped to C, and its noise multiplier is
+        noise over C. Two values differ where a record is replaced, so such an event costs twice the
+        mu (Gaussian) or epsilon (Laplace) under replace-one.
+
+        Args:
+            event: Gaussian, Laplace, discrete Laplace and randomised response; Poisson samples and
+                samples without replacement of Gaussian or of pure releases; compositions.
+            adjacency: "replace-one" or "add-or-remove-one".
+            unit: What one record of the event's data set is: a "record", or all of a "person".
+
+        Raises:
+            InvalidArgument: The event, named, has no upper bound here, or not under this adjacency.
+
+        Source:
+            Proof: docs/proofs/composition.md.
+        """
+        adjacency, unit = one_of("adjacency", adjacency, ADJACENCIES), one_of("unit", unit, UNITS)
+        return Guarantee(adjacency, parts_of(event, adjacency == REPLACE_ONE), unit=unit)
 
     # ---------------------------------------------------------------- words and JSON
     def quoted_at(self, delta: float) -> Guarantee:
