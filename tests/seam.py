@@ -233,6 +233,7 @@ Means = _names(
         "estimators._shared": "required",
         "optimizers._eigenvector": "choose_method",
         "releases._median": "step_sizes",
+        "inference._direction": "moments resultant_of concentration_of",
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_query _counted counted_mechanism",
         "statistics._solver": "log_sums mean_in ACCELERATED Found plain_fall plain_steps",

@@ -56,6 +56,9 @@ without(R.private_frechet_mean, sphere, unit, ball, budget, groups=people)
 for mechanism in ("wrapped-gaussian", "riemannian-laplace", "extrinsic-gaussian"):
     without(R.private_frechet_mean, sphere, unit, ball, budget, mechanism=mechanism)
 without(R.frechet_mean, sphere, unit)
+without(R.plan_mean_direction, sphere, 200, budget)
+without(R.private_mean_direction, sphere, unit, budget)
+without(R.private_mean_direction, R.Grassmann(3, 1), unit[:, :, None], budget, groups=people)
 """,
     "balls, spreads and regions": """
 space, ball = R.SPDAffineInvariant(3), R.Ball(np.eye(3), 1.0)

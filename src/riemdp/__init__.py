@@ -101,12 +101,14 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "problems": ("Problem", "check_gradient"),
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
     "releases": (
+        "plan_mean_direction",
         "plan_private_mean",
         "private_ball",
         "private_comparison",
         "private_frechet_mean",
         "private_frechet_variance",
         "private_geometric_median",
+        "private_mean_direction",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": (

@@ -13,6 +13,7 @@ N = 60
 PEOPLE = 60
 SPD = riemdp.SPDAffineInvariant(2)
 SPHERE = riemdp.Sphere(3)
+LINES = riemdp.Grassmann(3, 1)
 FLAT = riemdp.Euclidean(3)
 BALL = riemdp.Ball(np.eye(2), 1.0)
 CAP = riemdp.Ball(SPHERE.origin, 0.5)
@@ -56,6 +57,11 @@ def directions(seed, n=N):
     y = _short(seed, n, 0.3)
     x = origin + y - (y @ origin)[:, None] * origin
     return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def axes(seed, n=N):
+    """The same as axes: points of `LINES`."""
+    return directions(seed, n)[:, :, None]
 
 
 def rows(seed, n=N):

@@ -30,6 +30,7 @@ CLAIMS = (
     "private ball",
     "public prior",
     "variance",
+    "mean direction",
     "median",
     "tangent covariance",
     "PCA",

@@ -135,6 +135,8 @@ def far(record: Any) -> list[tuple[str, Any]]:
     clip or a cut has to bring back.
     """
     shape = np.shape(record)
+    if shape[1:] == (1,):  # an axis
+        return [(name, x[:, None]) for name, x in far(np.ravel(record))]
     if len(shape) == 2:
         unit, turned = np.eye(*shape), np.array([[1.0, 0.9], [0.9, 1.0]])
         scales = [1e6, 1e-6, 1e150]

@@ -326,6 +326,25 @@ WRONG_SAMPLES = (
     Refusal({"of": "everybody"}),
 )
 TWICE = Refusal({"samples": np.arange(d.PEOPLE + 3) % 2}, why="a person in two samples")
+
+
+def direction(variant, make, *, space=d.SPHERE, refusals=(), **facts):
+    """A row of `private_mean_direction`."""
+    name = "riemdp.private_mean_direction"
+    call = of_space(riemdp.private_mean_direction, space)
+    refused = (*COMMON, *refusals)
+    return Entry(
+        name, variant, "mean direction", call, make, moved=coordinates, refusals=refused, **facts
+    )
+
+
+DIRECTIONS = (
+    direction("", d.plain(d.directions)),
+    direction("axes", d.plain(d.axes), space=d.LINES, budget=PURE),
+    direction("people", d.of_people(d.directions), refusals=WRONG_GROUPS),
+    direction("people, axes", d.of_people(d.axes), space=d.LINES, refusals=WRONG_GROUPS),
+)
+
 PEOPLE = d.of_people(d.matrices)
 OTHERS = (
     comparison("public ball", ball=d.BALL, moved=of_first_sample, refusals=WRONG_BALL),
@@ -345,6 +364,7 @@ OTHERS = (
         claim="private ball",
         refusals=(*WRONG_GROUPS, TWICE),
     ),
+    *DIRECTIONS,
     function("private_ball", "", "private ball", ball=d.SEARCH),
     function("private_ball", "pure", "private ball", ball=d.SEARCH, budget=PURE),
     function("private_ball", "people", "private ball", ball=d.SEARCH, make=PEOPLE),

@@ -37,6 +37,7 @@ NO_RELEASE = {
     "riemdp.federated.plan_federated": "a plan, from public numbers",
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierRow": "a plan, from public numbers",
+    "riemdp.releases.DirectionRow": "a plan, from public numbers",
     "riemdp.releases.PriorRow": "a plan, from public numbers",
     "riemdp.releases.SearchRow": "a plan, from public numbers",
     "riemdp.releases.PlanRow": "a plan, from public numbers",

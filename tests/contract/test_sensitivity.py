@@ -55,6 +55,7 @@ SHARES = {
     "riemdp.private_frechet_variance[private ball]": 0.08,
     "riemdp.private_ball": 0.2,
     "riemdp.private_geometric_median": 0.24,
+    "riemdp.private_mean_direction": 0.99,
     "riemdp.mechanisms.AdaptiveMean": 0.1,
     "riemdp.mechanisms.AdaptiveVariance": 0.08,
     "riemdp.mechanisms.PrivateBall": 0.2,
@@ -97,6 +98,9 @@ def corners(entry, record, *, close):
     """Far points on two sides of the centre, and the centre; long rows along two axes."""
     if close:
         return [at_length(entry, side * np.eye(2) / np.sqrt(2) * close) for side in (1, -1)]
+    if entry.claim == "mean direction":
+        apart = np.pi / 2 if np.ndim(record) == 2 else np.pi
+        return [turned_by(angle, 1).reshape(np.shape(record)) for angle in (0.3, 0.3 + apart)]
     if np.ndim(record) == 2:
         return [1e6 * np.eye(2), 1e-6 * np.eye(2), np.eye(2)]
     if is_direction(entry):
@@ -110,6 +114,9 @@ def anywhere(entry, record, rng, *, close):
     y = (y + y.T) / np.linalg.norm(y + y.T)
     if close:
         return at_length(entry, close * y)
+    if entry.claim == "mean direction":
+        row = rng.normal(size=np.shape(record))
+        return row / np.linalg.norm(row)
     if np.ndim(record) == 2:
         return np.asarray(d.SPD.exp(np.eye(2), 6 * y))
     if is_direction(entry):

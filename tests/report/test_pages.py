@@ -21,6 +21,7 @@ from tests.seam import Commands
 SPACE, BALL, BUDGET = riemdp.Euclidean(2), Ball(np.zeros(2), 1.0), Budget(1.0, 1e-5)
 SEARCH = riemdp.AdaptiveBall(Ball(np.zeros(2), 50.0))
 X = np.random.default_rng(0).normal(scale=0.3, size=(400, 2))
+CIRCLE = X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def quiet(make, *args, **options):
@@ -82,6 +83,12 @@ def reports() -> dict[str, PrivacyReport]:
             quiet(riemdp.private_geometric_median, SPACE, X, SEARCH, BUDGET, groups=people)
         ),
         "variance": privacy_report(quiet(riemdp.private_frechet_variance, SPACE, X, BALL, BUDGET)),
+        "direction": privacy_report(
+            quiet(riemdp.private_mean_direction, riemdp.Sphere(2), CIRCLE, BUDGET)
+        ),
+        "no direction": privacy_report(
+            quiet(riemdp.private_mean_direction, riemdp.Sphere(2), 2.0 * CIRCLE, BUDGET)
+        ),
         "pca": privacy_report(pca(row_norm=1.0)),
         "pca people": privacy_report(pca(row_norm=1.0, groups=people)),
         "descent": privacy_report(mean(mechanism="dp-rgd")),

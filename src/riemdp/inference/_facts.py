@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +14,7 @@ from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ._counts import OutsideCount, ValidCount
 from ._error_law import ErrorLaw
-from ._region import Observation
+from ._region import Observation, rounded_up
 
 
 class Query(enum.StrEnum):
@@ -24,6 +25,7 @@ class Query(enum.StrEnum):
     VARIANCE = "Fréchet variance about the centre of the ball"
     SHAPED = "mean of tangent vectors that are clipped in the shape of public records"
     MOMENT = "second moment of clipped tangent vectors"
+    DIRECTION = "mean direction"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,6 +53,10 @@ class Facts:
         error: What the stated error is: "exact", "upper bound", "estimate" or "no formula".
         outside: The `OutsideCount` of the records outside the ball.
         valid: The `ValidCount` of the records that are points.
+        resultant: The mean resultant length of directions or axes, from 0 to 1.
+        concentration: kappa of the distribution with this resultant.
+        cone: Half the angle in radians of the cone about a mean direction that holds the
+            population's with probability 0.95.
         public_value: What the public records of a prior say alone, without a private one.
         public_error: What that is expected to be wrong by for one more person, measured on public
             people alone: each is compared with the others. None for fewer than two.
@@ -77,6 +83,9 @@ class Facts:
     error: str | None = None
     outside: OutsideCount | None = None
     valid: ValidCount | None = None
+    resultant: float | None = None
+    concentration: float | None = None
+    cone: float | None = None
     public_value: Any = None
     public_error: float | None = None
     clipping: str | None = None
@@ -116,6 +125,20 @@ class Facts:
             f"the public mean alone, expected to be wrong by {self.public_error:.4g} for one more"
             " person (measured on public people)"
         )
+
+    @property
+    def direction_in_words(self) -> str:
+        """The figures of a mean direction; "" of other releases."""
+        if self.resultant is None or self.concentration is None or self.cone is None:
+            return ""
+        told = (
+            f"mean resultant length {self.resultant:.3g}, concentration {self.concentration:.3g};"
+            " with 95 % confidence, noise and sampling included,"
+        )
+        if self.cone >= math.pi / 2:
+            return f"{told} no direction can be said"
+        degrees = rounded_up(math.degrees(self.cone))
+        return f"{told} the population's lies within {degrees} degrees"
 
     @property
     def found(self) -> bool:

@@ -232,13 +232,13 @@ class Region:
     def __str__(self) -> str:
         return (
             f"{100 * self.level:.6g} % confidence: {self.subject} lies within"
-            f" {_rounded_up(self.radius)} of {self.observation.place}"
+            f" {rounded_up(self.radius)} of {self.observation.place}"
         )
 
     __repr__ = __str__
 
 
-def _rounded_up(x: float) -> str:
+def rounded_up(x: float) -> str:
     """Four digits, never less than x."""
     step = 10.0 ** (math.floor(math.log10(x)) - 3) if x > 0.0 else 1.0
     return f"{math.ceil(x / step - 1e-9) * step:.4g}"

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from .._errors import InvalidArgument, invalid, one_of
+from .._errors import InvalidArgument, invalid, one_of, real
 from .._trees import leaves
 from ..manifolds._base import Point
+from ._direction import direction_of
 from ._facts import Facts, Query, Released
 from ._region import OF, Observation, Region, region_of
 
@@ -25,12 +26,24 @@ def confidence_region(
     dispersion: Released | None,
 ) -> Region:
     """The region of a release; the arguments are those of `Release.confidence_region`."""
-    if one_of("of", of, OF) == "population":
+    is_direction = release.facts.query == Query.DIRECTION
+    if one_of("of", of, OF) == "population" and not is_direction:
         return population_region(release, dispersion, level)
     if dispersion is not None:
-        raise invalid("dispersion", "a release", 'it goes with of="population"')
+        other = "a mean direction needs none" if is_direction else 'it goes with of="population"'
+        raise invalid("dispersion", "a release", other)
+    if is_direction:
+        return direction_region(release, level, of)
     subject = subject_in_sample(release)
     return region_of(release.observation, release.mechanism, level, of, subject)
+
+
+def direction_region(release: Released, level: float, of: str) -> Region:
+    """The cone about a mean direction."""
+    whose = "people" if release.facts.of_people else "records"
+    subject = f"the mean direction of the {whose if of == 'sample' else 'population'}"
+    level = real("level", level, above=0.0, below=1.0)
+    return direction_of(release).region(level, of, subject)
 
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:

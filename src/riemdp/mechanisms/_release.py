@@ -122,7 +122,7 @@ class Release:
             of: "sample": the value that the records have, clamped. "population": the Frechet mean
                 of the law that the records were drawn from, independently, after it was moved into
                 the ball like them. On Hadamard spaces, for Frechet means of equally weighted
-                records in a public ball.
+                records in a public ball. Of a mean direction the cone that the release says itself.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
 
@@ -211,6 +211,8 @@ class Release:
                 f"  ball: radius {float(facts.ball.radius):.4g}, found privately with"
                 f" {100 * facts.share_of_search:.0f} % of the budget (part of the guarantee)"
             )
+        if facts.direction_in_words:
+            lines.append(f"  direction: {facts.direction_in_words}")
         if facts.public_alone:
             lines.append(f"  to compare with: {facts.public_alone}")
         outside = facts.outside

@@ -4,6 +4,8 @@ ledger, add the noise.
 
 from ._adaptive_plan import SearchRow as SearchRow
 from ._comparison import private_comparison
+from ._direction import DirectionRow as DirectionRow
+from ._direction import plan_mean_direction, private_mean_direction
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
@@ -15,10 +17,12 @@ from ._table import PlanRow as PlanRow
 from ._variance import private_frechet_variance
 
 __all__ = [
+    "plan_mean_direction",
     "plan_private_mean",
     "private_ball",
     "private_comparison",
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",
+    "private_mean_direction",
 ]

@@ -201,6 +201,14 @@ def region_to_dict(region: Region) -> dict[str, Any]:
     }
 
 
+# ---------------------------------------------------------------- a mean direction
+def direction_to_dict(known: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The figures of a mean direction as JSON-ready values; None of other releases."""
+    if known.get("cone") is None:
+        return None
+    return {name: json_number(known[name]) for name in ("resultant", "concentration", "cone")}
+
+
 # ---------------------------------------------------------------- the ledger
 @dataclasses.dataclass(frozen=True)
 class LedgerFacts:

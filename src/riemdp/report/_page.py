@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .._errors import counted
+from ..inference import Facts
 from ..privacy._arithmetic import in_words
 from . import _facts
 from ._words import (
@@ -51,6 +52,7 @@ def rows_of(report: Statement) -> list[tuple[str, str]]:
         ("Ledger", None if report.ledger is None else report.ledger.sentence),
         ("Error from noise", _error(report)),
         ("Confidence region", None if region is None else _facts.region_in_words(region)),
+        ("Mean direction", Facts.of(known).direction_in_words or None),
         ("Space", report.space),
         ("Domain", report.domain),
         ("How it was found", None if report.search is None else report.search.sentence),

@@ -249,6 +249,7 @@ class Statement:
             "arithmetic": self._known.get("numerics"),
             "error_from_noise": json_number(self.error_from_noise),
             "confidence_region": None if region is None else _facts.region_to_dict(region),
+            "mean_direction": _facts.direction_to_dict(self._known),
             "guarantee": self._guarantee_dict(),
             "attacker": self._attacker_dict(),
             "cautions": self.cautions,

@@ -1,0 +1,168 @@
+"""Measure private mean directions, and write three tables into docs/evidence/directions.md (between
+its markers). Run it as `python -m tools.direction_table`.
+
+With `--wheels folder` (which holds the unpacked wheels pycircstat2 and scikit-kinematics) the table
+of real records is measured too; without it that table stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import riemdp as R
+from papers.checks import write_between
+
+PAGE = Path("docs/evidence/directions.md")
+SPHERE, LINES, DELTA = R.Sphere(3), R.Grassmann(3, 1), 1e-6
+KAPPAS, SIZES, EPSILONS = (1.0, 2.0, 10.0, 100.0), (100, 300, 3000), (0.5, 1.0, 4.0)
+NORTH = np.array([0.0, 0.0, 1.0])
+RADIUS, ASIDE = 0.7, 0.4  # of the public ball, and how far its centre is from the true direction
+
+
+def drawn(kappa: float, n: int, power: int, rng: np.random.Generator) -> np.ndarray:
+    """Unit vectors about the north pole, of von Mises and Fisher (power 1) or Watson (power 2)."""
+    grid = np.linspace(-1.0, 1.0, 200_001)
+    total = np.cumsum(np.exp(kappa * (grid**power - 1.0)))
+    t = np.interp(rng.random(n) * total[-1], total, grid)
+    turn, across = rng.random(n) * 2.0 * math.pi, np.sqrt(1.0 - t**2)
+    return np.stack([across * np.cos(turn), across * np.sin(turn), t], axis=1)
+
+
+def off(release: R.Release, truth: np.ndarray) -> float:
+    """Degrees between a released direction and another one."""
+    return math.degrees(float(release.facts.manifold.dist(release.value, truth)))
+
+
+# ------------------------------------------------------------------ coverage
+def coverage(runs: int) -> list[str]:
+    lines = ["| records | kappa | n | epsilon 0.5 | epsilon 4 |", "|---|---|---|---|---|"]
+    for space, power, name in ((SPHERE, 1, "directions"), (LINES, 2, "axes")):
+        for kappa in KAPPAS:
+            for n in (50, 300, 3000):
+                cells = [covered(space, power, kappa, n, epsilon, runs) for epsilon in (0.5, 4.0)]
+                lines.append(f"| {name} | {kappa:g} | {n} | {cells[0]} | {cells[1]} |")
+                print(lines[-1], flush=True)
+    return lines
+
+
+def covered(
+    space: R.AbstractManifold, power: int, kappa: float, n: int, epsilon: float, runs: int
+) -> str:
+    """How often the 95 % cone holds the population's direction, and its median width."""
+    rng, held, cones = np.random.default_rng(n + power), [], []
+    truth = NORTH.reshape(space.shape)
+    for run in range(runs):
+        X = drawn(kappa, n, power, rng).reshape(n, *space.shape)
+        release = R.private_mean_direction(space, X, R.Budget(epsilon, DELTA), rng=run)
+        cone = release.facts.cone
+        held.append(off(release, truth) <= math.degrees(cone))
+        cones.append(math.degrees(cone))
+    whole = np.mean(np.array(cones) >= 90.0)
+    said = f"{np.median(cones):.3g}" if whole < 0.5 else "none"
+    return f"{100 * np.mean(held):.0f} % ({said})"
+
+
+# ------------------------------------------------------------------ beside a Frechet mean
+def compared(runs: int) -> list[str]:
+    lines = [
+        "| kappa | n | epsilon | no privacy | `private_mean_direction` | Fréchet mean, public ball"
+        " | Fréchet mean, ball found |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    center = SPHERE.exp(NORTH, ASIDE * np.array([1.0, 0.0, 0.0]))
+    ball = R.Ball(center, RADIUS)
+    ways: tuple[Callable[..., R.Release], ...] = (
+        lambda X, b, i: R.private_mean_direction(SPHERE, X, b, rng=i),
+        lambda X, b, i: R.private_frechet_mean(SPHERE, X, ball, b, rng=i),
+        lambda X, b, i: R.private_frechet_mean(SPHERE, X, budget=b, rng=i),
+    )
+    for kappa in KAPPAS:
+        for n in SIZES:
+            for epsilon in EPSILONS:
+                rng, budget = np.random.default_rng(n), R.Budget(epsilon, DELTA)
+                data = [drawn(kappa, n, 1, rng) for _ in range(runs)]
+                bare = [SPHERE.dist(SPHERE.project(X.mean(axis=0)), NORTH) for X in data]
+                cells = [f"{math.degrees(float(np.median(bare))):.2g}"]
+                for way in ways:
+                    try:
+                        found = [off(way(X, budget, i), NORTH) for i, X in enumerate(data)]
+                    except R.InvalidArgument:
+                        cells.append("too few")
+                    else:
+                        cells.append(f"{np.median(found):.2g}")
+                lines.append(f"| {kappa:g} | {n} | {epsilon:g} | " + " | ".join(cells) + " |")
+                print(lines[-1], flush=True)
+    return lines
+
+
+# ------------------------------------------------------------------ real records
+def of_angles(angles: np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def real(folder: Path) -> list[str]:
+    lines = [
+        "| records | n | epsilon | off the records' own direction, degrees | kappa, without privacy"
+        " | cone, degrees |",
+        "|---|---|---|---|---|---|",
+    ]
+    circular = folder / "pycircstat2" / "data"
+    table = np.loadtxt(circular / "fisher" / "B13.csv", delimiter=",", skiprows=1)
+    mounds = of_angles(np.radians(table[:, 1]))[:, :, None]
+    wind = np.genfromtxt(circular / "pewsey" / "wind.csv", delimiter=",", skip_header=1)[:, 1]
+    file = folder / "tests" / "data" / "data_xio" / "00033_Quaternion.csv"
+    quaternions = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1:]
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    circle, halves = R.Sphere(2), R.Grassmann(2, 1)
+    data = [
+        ("wind, Col de la Roa", circle, of_angles(wind)),
+        ("termite mounds, 14 sites together", halves, mounds),
+        *(
+            (f"termite mounds, site {site}", halves, mounds[table[:, 2] == site])
+            for site in (1, 7, 14)
+        ),
+        ("orientations of a sensor", R.Grassmann(4, 1), quaternions[:, :, None]),
+    ]
+    for name, space, X in data:
+        exact = R.private_mean_direction(space, X, R.Budget(1e9, 0.5), rng=0)
+        for epsilon in (1.0, 4.0):
+            found = [
+                R.private_mean_direction(space, X, R.Budget(epsilon, DELTA), rng=i)
+                for i in range(20)
+            ]
+            far = np.median([off(release, exact.value) for release in found])
+            kappa = np.median([release.facts.concentration for release in found])
+            cone = math.degrees(np.median([release.facts.cone for release in found]))
+            said = f"{cone:.2g}" if cone < 90.0 else "none"
+            lines.append(
+                f"| {name} | {len(X)} | {epsilon:g} | {far:.2g} |"
+                f" {kappa:.3g}, {exact.facts.concentration:.3g} | {said} |"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--tables", nargs="*", default=["coverage", "compared"])
+    parser.add_argument("--wheels", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", R.RiemdpWarning)
+    tables = {"coverage": lambda: coverage(options.runs), "compared": lambda: compared(40)}
+    if options.wheels is not None:
+        tables["real"] = lambda: real(options.wheels)
+        options.tables.append("real")
+    for name in options.tables:
+        markers = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        write_between(PAGE, markers, "\n".join(tables[name]()))
+
+
+if __name__ == "__main__":
+    main()
