@@ -17,7 +17,8 @@ from ..domains._door import admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._classes import ClassRecords, DiscriminantNoise
+from ..mechanisms._at_centre import LabelledRecords
+from ..mechanisms._classes import DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
 from ..privacy import Budget
 from ..randomness import NoiseSource, noise_source
@@ -215,7 +216,9 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             count_outside=counted,
         )
         self._warn(plan)
-        return plan, admitted.released(DiscriminantNoise, sizes, self.budget, counted, source)
+        return plan, admitted.released(
+            admitted.of_classes(DiscriminantNoise, sizes), self.budget, counted, source
+        )
 
     def _with_prior(
         self,
@@ -237,7 +240,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         accuracy = public_accuracy(prior, tuple(classes), self.recenter)
         plan = plan_with_prior(mechanism, self.budget, accuracy)
         self._warn(plan)
-        value = ClassRecords(admitted.matrices, admitted.labels, admitted.members)
+        value = LabelledRecords(admitted.matrices, admitted.labels, admitted.members)
         release = admitted.released_by(mechanism, value, source)
         self._view, self.reference_ = mechanism.view, np.asarray(prior.center)
         alone = mechanism.view.alone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd_by_name import METRICS
 from ..mechanisms import AbstractMechanism, Release
-from ..mechanisms._classes import AbstractClasses, ClassRecords
+from ..mechanisms._at_centre import AbstractAtCentre, LabelledRecords
+from ..mechanisms._classes import AbstractClasses
 from ..mechanisms._counted import Counted, share_of_count
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
@@ -33,17 +34,19 @@ from ._shared import ON_INVALID, REMEDY, refuse_weights, required
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
 
 
+AtCentre = Callable[[Budget | Noise], AbstractAtCentre]
+
+
 @dataclasses.dataclass(frozen=True)
-class LabelledMatrices:
-    """Admitted matrices and labels of one `fit`.
+class AdmittedMatrices:
+    """Admitted matrices of one `fit`, and what stands beside them.
 
     Attributes:
         manifold: The space of the matrices.
         where: The public ball, the search for one, or public records.
         matrices: (n, k, k); one that is no array of numbers is NaN. The `Stream` of them where they
             are read in parts.
-        labels: Positions in `classes`, (n,); negative for none of them.
-        classes: The possible labels.
+        labels: The positions of their classes, (n,), negative for none; or their targets.
         members: Whose matrices they are, where people are protected.
     """
 
@@ -51,7 +54,6 @@ class LabelledMatrices:
     where: Ball | AdaptiveBall | PublicPrior
     matrices: Point | Stream
     labels: np.ndarray
-    classes: np.ndarray
     members: Membership | None = None
 
     @property
@@ -67,26 +69,23 @@ class LabelledMatrices:
 
     def released(
         self,
-        make: type[AbstractClasses],
-        sizes: list[int] | None,
+        make: AtCentre,
         budget: Budget,
         count_outside: bool | None,
         source: NoiseSource,
     ) -> Release:
-        """One release about all classes; in a public ball with the count of what lies outside
-        beside it, where that is wanted or useful.
+        """One release by the mechanism that is made for a budget; in a public ball with the count
+        of what lies outside beside it, where that is wanted or useful.
         """
-        given: dict[str, Any] = {"n": self.n, "classes": len(self.classes), "sizes": sizes}
         mechanism: AbstractMechanism[Any]
-        value: Any = ClassRecords(self.matrices, self.labels, self.members)
+        value: Any = LabelledRecords(self.matrices, self.labels, self.members)
         if isinstance(self.ball, Ball):
             noise = Noise.of(budget)
             share = share_of_count(noise, self.n, count_outside)
-            inner = make(self.manifold, self.ball, budget=noise.share(1 - share), **given)
-            mechanism = Counted(inner, noise, share, self.n)
+            mechanism = Counted(make(noise.share(1 - share)), noise, share, self.n)
             value = value, None  # it counts what it admits
         else:
-            mechanism = make(self.manifold, self.ball, budget=budget, **given)
+            mechanism = make(budget)
         return self.released_by(mechanism, value, source)
 
     def released_by(
@@ -105,6 +104,22 @@ class LabelledMatrices:
         if self.members is None:
             return {}
         return {"people": self.members.n, "person_is": PERSON_IS}
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledMatrices(AdmittedMatrices):
+    """Admitted matrices and labels of one `fit`.
+
+    Attributes:
+        classes: The possible labels.
+    """
+
+    classes: np.ndarray = dataclasses.field(kw_only=True)
+
+    def of_classes(self, kind: type[AbstractClasses], sizes: list[int] | None) -> AtCentre:
+        """Makes a mechanism about all classes, whose sizes are known where labels are public."""
+        given: dict[str, Any] = {"n": self.n, "classes": len(self.classes), "sizes": sizes}
+        return lambda budget: kind(self.manifold, self.ball, budget=budget, **given)
 
     def sizes(self) -> list[int]:
         """How many records each class has, where labels are public; none of them 0."""
@@ -188,7 +203,7 @@ def admit_labelled(
         )
     if not stays or isinstance(matrices, Stream):
         refuse_damaged(estimator, manifold, X)
-    return LabelledMatrices(manifold, where, matrices, labels, classes, members)
+    return LabelledMatrices(manifold, where, matrices, labels, members, classes=classes)
 
 
 def ball_or_search(ball: object) -> Ball | AdaptiveBall:

@@ -232,7 +232,8 @@ class PrivateMDM(
             remedy = "it goes with a public ball; leave it out"
             raise invalid("count_outside", self.count_outside, remedy)
         sizes = admitted.sizes() if self.labels == "public" else None
-        release = admitted.released(ClassMeansNoise, sizes, self.budget, self.count_outside, source)
+        make = admitted.of_classes(ClassMeansNoise, sizes)
+        release = admitted.released(make, self.budget, self.count_outside, source)
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])

@@ -18,9 +18,10 @@ from ..domains._frame import MOST_TERMS, summation_error
 from ..inference._comparison import SampleMean, covariance_above, variance_above
 from ..inference._error_law import gaussian_law, laplace_law
 from ..privacy._noise import Noise
+from ._at_centre import SEARCH, Found
 from ._base import Drawn
 from ._class_sums import SQUARES, ClassSpreads
-from ._classes import SEARCH, AbstractClasses, Found
+from ._classes import AbstractClasses
 from ._common import Floats
 from ._lattice import slack_of
 

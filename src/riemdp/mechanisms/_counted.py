@@ -24,8 +24,8 @@ from ..privacy._noise import Noise
 from ..privacy._permit import adds_up
 from ..randomness import NoiseSource
 from ..statistics import Records
+from ._at_centre import LabelledRecords
 from ._base import AbstractMechanism, Drawn
-from ._classes import ClassRecords
 from ._lattice import check_drawable
 from ._purse import Purse
 
@@ -68,8 +68,8 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
     a share for it.
 
     The value is a pair: that of `inner`, and the exact count; or None instead of the count, where
-    what `inner` admits holds it (`Records`, `ClassRecords`). The noisy count is rounded to a whole
-    number and moved into [0, n], which is post-processing.
+    what `inner` admits holds it (`Records`, `LabelledRecords`). The noisy count is rounded to a
+    whole number and moved into [0, n], which is post-processing.
 
     Args:
         inner: A mechanism made for `noise.share(1 - share)`.
@@ -133,7 +133,7 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
         one, count = value
         admitted = self.inner._admit(one)
         if count is None:
-            assert isinstance(admitted, Records | ClassRecords)
+            assert isinstance(admitted, Records | LabelledRecords)
             count = admitted.count_outside
             assert count is not None
         return admitted, int(count)

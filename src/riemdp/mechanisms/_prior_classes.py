@@ -24,9 +24,10 @@ from ..statistics._class_view import ClassView
 from ..statistics._membership import Membership
 from ..statistics._public_prior import PublicPrior
 from ..statistics._tangent_mean import clipped
+from ._at_centre import LabelledRecords
 from ._base import Drawn
 from ._class_sums import ClassContrasts, ClassSums, contrast_basis, public_sizes
-from ._classes import ClassRecords, positions
+from ._classes import positions
 from ._common import Floats
 from ._prior_mean import ASSUMES
 from ._purse import BudgetedMechanism
@@ -57,7 +58,7 @@ class PersonContrasts(ClassContrasts):
         return (contrast_basis(self._sizes) @ total).ravel()
 
 
-class PriorClassifier(BudgetedMechanism[ClassRecords]):
+class PriorClassifier(BudgetedMechanism[LabelledRecords]):
     """Release a linear classifier of tangent vectors at the public centre: its coefficients, and
     its intercepts as a last column.
 
@@ -141,8 +142,8 @@ class PriorClassifier(BudgetedMechanism[ClassRecords]):
         sizes = self.sums.sizes or (self.n / self.sums.classes,)
         return scale * float(np.sqrt(np.mean(1.0 / np.square(sizes))))
 
-    def _admit(self, value: tuple[Any, ...]) -> ClassRecords:
-        given = ClassRecords(*value)
+    def _admit(self, value: tuple[Any, ...]) -> LabelledRecords:
+        given = LabelledRecords(*value)
         records, rows = admit_records(self.manifold, "X", given.X)
         members = given.members
         if (members is not None) != self.of_people:
@@ -154,9 +155,9 @@ class PriorClassifier(BudgetedMechanism[ClassRecords]):
         if members is not None:
             blocks = self.view.contrasts_of(z, labels, members)
             z = blocks.reshape(len(blocks), -1)
-        return ClassRecords(clipped(z, self.radius)[0] / self.radius, labels)
+        return LabelledRecords(clipped(z, self.radius)[0] / self.radius, labels)
 
-    def _draw(self, value: ClassRecords, source: NoiseSource) -> Drawn:
+    def _draw(self, value: LabelledRecords, source: NoiseSource) -> Drawn:
         sums, purse = self.sums, self._purse(source)
         noisy, scale, _ = purse.add(sums.joint(value.X, value.labels), sums.sensitivity, purse.left)
         found = sums.means(noisy, scale, self.noise)

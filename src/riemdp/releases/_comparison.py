@@ -16,7 +16,7 @@ from ..inference._counts import warn_of_counts
 from ..inference._region import OF
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms._classes import ClassRecords
+from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._comparison import SamplesNoise, sample_means
 from ..mechanisms._parts import PublicParts
 from ..privacy import Budget, Ledger
@@ -117,7 +117,7 @@ def private_comparison(
     mechanism = SamplesNoise(
         manifold, search, n=len(labels), classes=count, budget=budget, sizes=parts.sizes
     )
-    ready = mechanism._ready(ClassRecords(records, labels), unit_of(grouped))
+    ready = mechanism._ready(LabelledRecords(records, labels), unit_of(grouped))
     release = ready.release(rng, ledger)
     warn_of(release.guarantee, budget.delta, len(labels))
     warn_of_counts(release.facts.valid)
