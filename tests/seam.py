@@ -211,6 +211,7 @@ Sums = _names(
         "inference._comparison": "SampleMean compared _largest_tail variance_above"
         " covariance_above",
         "mechanisms._prior_classes": "PriorClassifier",
+        "mechanisms._regression": "RegressionNoise TargetRange moments_of ridge weights",
         "privacy._noise": "Noise:SomeNoise",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",

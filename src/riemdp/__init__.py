@@ -118,8 +118,10 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "PrivatePGA",
         "PrivateTLCenter",
         "PrivateTSClassifier",
+        "PrivateTSRegressor",
         "PrivateTangentSpace",
         "plan_private_classifier",
+        "plan_private_regressor",
     ),
     "audit": (
         "audit_mechanism",

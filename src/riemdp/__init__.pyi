@@ -43,7 +43,9 @@ from .estimators import PrivatePGA as PrivatePGA
 from .estimators import PrivateTangentSpace as PrivateTangentSpace
 from .estimators import PrivateTLCenter as PrivateTLCenter
 from .estimators import PrivateTSClassifier as PrivateTSClassifier
+from .estimators import PrivateTSRegressor as PrivateTSRegressor
 from .estimators import plan_private_classifier as plan_private_classifier
+from .estimators import plan_private_regressor as plan_private_regressor
 from .federated import PriRFed as PriRFed
 from .federated import run_in_process as run_in_process
 from .federated import validate_reply as validate_reply

@@ -141,3 +141,20 @@ def labelled_people(make):
         return {"X": make(seed, n), "y": np.arange(n) % 2, "groups": whose(n)}
 
     return made
+
+
+def targeted(make):
+    """Records with a number each."""
+    return lambda seed: {"X": make(seed), "y": 1.0 - 1.5 * (np.arange(N) % 2)}
+
+
+def targeted_people(make):
+    """Records of people, with a number each."""
+
+    def made(seed):
+        n = PEOPLE + 3
+        y = 1.0 - 1.5 * (np.arange(n) % 2)
+        y[:4] = 1.0
+        return {"X": make(seed, n), "y": y, "groups": whose(n)}
+
+    return made

@@ -36,6 +36,7 @@ CLAIMS = (
     "PCA",
     "class means",
     "classifier",
+    "regression",
     "DP-RGD/RSGD",
     "DP-RSVRG",
     "federated",

@@ -78,6 +78,7 @@ PUBLISHED = (
     "centers_",
     "explained_variance_",
     "row_norm_",
+    "residual_std_",
 )
 
 
@@ -87,7 +88,7 @@ def model(kind, variant, claim, make=None, **facts):
     fields.setdefault("refusals", MATRICES)
     if facts.get("on_invalid") == "raise":
         fields["invalid"] = REFUSED
-    fields["private_labels"] = facts.get("labels") == "private"
+    fields.setdefault("private_labels", facts.get("labels") == "private")
     facts.setdefault("on_invalid", "center")
     name = f"riemdp.{kind.__name__}"
     data = make or d.plain(d.matrices)
@@ -111,7 +112,7 @@ def inverse(record):
 
 
 def answer(result):
-    """The noisy vector of a classifier with a prior."""
+    """The noisy vector of a classifier with a prior, or of a regression."""
     one = result.model.release_
     return one.details["answers"][0], one.sensitivity
 
@@ -123,6 +124,7 @@ def domains(seed):
 
 MEAN, MDM, PCA = riemdp.PrivateFrechetMean, riemdp.PrivateMDM, riemdp.PrivatePCA
 TS, SPACE = riemdp.PrivateTSClassifier, riemdp.PrivateTangentSpace
+REGRESSOR = riemdp.PrivateTSRegressor
 CENTER, PGA = riemdp.PrivateTLCenter, riemdp.PrivatePGA
 WITH_PRIOR = {"ball": d.CLASS_PRIOR, "moved": answer}
 IN_BALL, FOUND = {"ball": d.BALL}, {"ball": d.SEARCH}
@@ -139,6 +141,22 @@ OF_PRIOR = (
     Refusal({"recenter": "yes"}),
     Refusal({"ball": PublicPrior(d.FLAT, d.short_rows(0))}, why="a prior for another space"),
     Refusal({"ball": PublicPrior(d.SPD, d.matrices(0), y=np.arange(d.N) % 3)}, why="other classes"),
+)
+TARGETED = {"target_range": (-1.0, 1.0), "moved": answer, "private_labels": True}
+TARGETS = (
+    *MATRICES,
+    Refusal({"y": np.zeros(3)}),
+    Refusal({"y": None}),
+    Refusal({"y": np.zeros((d.N, 1))}, why="a column of targets"),
+    Refusal({"y": "targets"}),
+    Refusal({"target_range": None}),
+    Refusal({"target_range": (1.0, -1.0)}, why="a range in the wrong order"),
+    Refusal({"target_range": (0.0, float("nan"))}, why="a range of NaN"),
+    Refusal({"target_range": (0.0, 1e-300)}, why="a range of no length"),
+    Refusal({"target_range": 5.0}),
+    Refusal({"alpha": -1.0}),
+    Refusal({"alpha": "auto"}),
+    Refusal({"ball": d.CLASS_PRIOR}, why="a prior"),
 )
 WITHOUT_PRIOR = (Refusal({"ball": d.CLASS_PRIOR}, why="a prior that it has no use for"),)
 FEW = (Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),)
@@ -339,6 +357,43 @@ ESTIMATORS = (
         refusals=(*OF_PRIOR, *WRONG_GROUPS),
     ),
     model(TS, "refusing", "classifier", LABELLED, on_invalid="raise", **IN_BALL),
+    model(
+        REGRESSOR,
+        "public ball",
+        "regression",
+        d.targeted(d.matrices),
+        **TARGETED,
+        **IN_BALL,
+        refusals=TARGETS,
+    ),
+    model(
+        REGRESSOR,
+        "private ball",
+        "regression",
+        d.targeted(d.matrices),
+        **TARGETED,
+        **FOUND,
+        refusals=(*TARGETS, *FEW, Refusal({"count_outside": True})),
+    ),
+    model(
+        REGRESSOR,
+        "people",
+        "regression",
+        d.targeted_people(d.matrices),
+        **TARGETED,
+        **IN_BALL,
+        refusals=(*TARGETS, *WRONG_GROUPS),
+    ),
+    model(
+        REGRESSOR,
+        "refusing",
+        "regression",
+        d.targeted(d.matrices),
+        on_invalid="raise",
+        **TARGETED | {"private_labels": False},
+        **IN_BALL,
+        refusals=TARGETS,
+    ),
     model(SPACE, "public ball", "mean in a public ball", **IN_BALL),
     model(
         SPACE, "private ball", "private ball", **FOUND, refusals=(*MATRICES, *WITHOUT_PRIOR, *FEW)

@@ -38,6 +38,8 @@ NO_RELEASE = {
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierRow": "a plan, from public numbers",
     "riemdp.releases.DirectionRow": "a plan, from public numbers",
+    "riemdp.estimators.plan_private_regressor": "a plan, from public numbers",
+    "riemdp.estimators.RegressorRow": "a plan, from public numbers",
     "riemdp.releases.PriorRow": "a plan, from public numbers",
     "riemdp.releases.SearchRow": "a plan, from public numbers",
     "riemdp.releases.PlanRow": "a plan, from public numbers",

@@ -74,6 +74,8 @@ SHARES = {
     "riemdp.PrivateTSClassifier[prior": 0.99,
     "riemdp.PrivateTSClassifier[people, prior": 0.99,
     "riemdp.PrivateTSClassifier": 0.24,
+    "riemdp.PrivateTSRegressor[private ball]": 0.11,
+    "riemdp.PrivateTSRegressor": 0.95,
     "riemdp.PrivateTangentSpace[private ball]": 0.1,
     "riemdp.PrivatePGA[private ball]": 0.09,
     "riemdp.PrivatePGA": 0.28,

@@ -1,5 +1,5 @@
 """scikit-learn estimators that release with differential privacy: the mean, class means (MDM), a
-classifier in the tangent space, re-centred subjects, principal components.
+classifier and a regression in the tangent space, re-centred subjects, principal components.
 """
 
 from ._center import PrivateTLCenter
@@ -10,6 +10,9 @@ from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
 from ._pga import PrivatePGA
+from ._regressor import PrivateTSRegressor
+from ._regressor_plan import RegressorRow as RegressorRow
+from ._regressor_plan import plan_private_regressor
 from ._tangent_space import PrivateTangentSpace
 
 __all__ = [
@@ -19,6 +22,8 @@ __all__ = [
     "PrivatePGA",
     "PrivateTLCenter",
     "PrivateTSClassifier",
+    "PrivateTSRegressor",
     "PrivateTangentSpace",
     "plan_private_classifier",
+    "plan_private_regressor",
 ]

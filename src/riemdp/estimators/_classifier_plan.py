@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import InvalidArgument, integer
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..mechanisms._classes import DISCRIMINANT, rule_for
-from ..mechanisms._counted import share_of_count
 from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
-from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._prior import ALONE
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
 from ..statistics import PublicPrior
 from ..statistics._class_view import public_accuracy
-from ._matrices import ball_or_search
+from ._where import ball_or_search, what_is_left
 
 # Limits of `ClassifierRow.noise`, from the measurements of docs/evidence/classifiers.md.
 GOOD, HOPELESS = 0.2, 1.0
@@ -168,8 +166,6 @@ def plan_private_classifier(
         row = _of_prior(ball.on(manifold), n, classes, budget, of_people)
         return _table(row, (*_NOTES, _MEASURED))
     where = ball_or_search(ball)
-    if isinstance(where, AdaptiveBall) and count_outside:
-        raise invalid("count_outside", count_outside, "it goes with a public ball; leave it out")
     rule = rule_for(noise, manifold.dim)
     facts = manifold, classes, noise, where, rule, count_outside
     need, share, level = _at(n, *facts)
@@ -241,15 +237,8 @@ def _at(
     count_outside: bool | None,
 ) -> tuple[int, float, float]:
     """The number of records that a search needs, what it or a count leaves, and the noise."""
-    need, dim = 1, manifold.dim
-    share = 1.0 - float(share_of_count(noise, n, count_outside))
-    if isinstance(where, AdaptiveBall):
-        domain = where.on(manifold)
-        search = plan_short_search(
-            noise, n, dim, scales=domain.scales, largest=1.0, smallest=domain.ratio
-        )
-        need = search.need
-        share = max(1.0 - share_of_short_search(search), 1e-6)
+    dim = manifold.dim
+    need, share = what_is_left(n, manifold, noise, where, count_outside)
     # the deviation of a coordinate of a sum of sensitivity 2
     together = classes * (dim + 1) + (dim * (dim + 1) // 2 if rule == DISCRIMINANT else 0)
     deviation = noise.mean_length(share, together) / math.sqrt(together)

@@ -30,10 +30,9 @@ from ..randomness import NoiseSource
 from ..statistics import PublicPrior
 from ..statistics._membership import Membership, unit_of
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
+from ._where import ball_or_search
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
-
-
 AtCentre = Callable[[Budget | Noise], AbstractAtCentre]
 
 
@@ -108,11 +107,7 @@ class AdmittedMatrices:
 
 @dataclasses.dataclass(frozen=True)
 class LabelledMatrices(AdmittedMatrices):
-    """Admitted matrices and labels of one `fit`.
-
-    Attributes:
-        classes: The possible labels.
-    """
+    """Admitted matrices and labels of one `fit`; `classes` are the possible labels."""
 
     classes: np.ndarray = dataclasses.field(kw_only=True)
 
@@ -204,19 +199,6 @@ def admit_labelled(
     if not stays or isinstance(matrices, Stream):
         refuse_damaged(estimator, manifold, X)
     return LabelledMatrices(manifold, where, matrices, labels, members, classes=classes)
-
-
-def ball_or_search(ball: object) -> Ball | AdaptiveBall:
-    """The ball or the search that was given; a search where it was left out."""
-    if ball is None:
-        return AdaptiveBall()
-    if isinstance(ball, PublicPrior):
-        remedy = "here give its centre as a public ball: riemdp.Ball(prior.center, radius)"
-        takes = "PrivateTSClassifier and private_frechet_mean take one"
-        raise invalid("ball", ball, f"{takes}; {remedy}")
-    if not isinstance(ball, Ball | AdaptiveBall):
-        raise invalid("ball", ball, "give a riemdp.AdaptiveBall() or riemdp.Ball(...), or None")
-    return ball
 
 
 def matrix_space(

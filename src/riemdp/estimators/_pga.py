@@ -31,7 +31,6 @@ from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
 from ..statistics._membership import unit_of
 from ..statistics._people import People
-from ._matrices import ball_or_search
 from ._means import check_size, composable
 from ._shared import (
     ON_INVALID,
@@ -41,6 +40,7 @@ from ._shared import (
     refuse_weights,
     required,
 )
+from ._where import ball_or_search
 
 NAME = "principal-geodesics"
 

@@ -1,0 +1,208 @@
+"""`PrivateTSRegressor`: a linear regression in the tangent space at a private centre."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import InvalidArgument, RiemdpWarning, real
+from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._door import admit_records
+from ..inference._counts import warn_of_counts
+from ..manifolds._base import RecordsLike
+from ..mechanisms._regression import PERSON_IS, RegressionNoise, TargetRange, admit_targets
+from ..privacy import Budget
+from ..randomness import noise_source
+from ..statistics import TangentMean
+from ..statistics._membership import Membership
+from ._matrices import AdmittedMatrices, refuse_damaged, space_of
+from ._regressor_plan import plan_private_regressor
+from ._shared import REMEDY, ManifoldRecords, check_seed, required
+
+
+class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
+    """Ridge regression of a number (age, dose, force) on matrices, in the tangent space at a
+    private centre, all of it private. A record is one matrix with its target.
+
+    Takes the place of `pyriemann.regression` and of a `TangentSpace` with scikit-learn's `Ridge`
+    behind it: `fit`, `predict`, `score`, `coef_`, `intercept_`. A share of the budget finds a
+    centre and a radius, from all matrices and no target; matrices become tangent vectors at the
+    centre, shortened to the radius. One release then gives the second moments of vectors and
+    targets, of which everything else is made: coefficients, intercept, residual variance.
+
+    Args:
+        target_range: (low, high), public: each target is moved into it by itself, and so is each
+            prediction. Required. Noise grows with its length.
+        metric: "riemann", "logeuclid" or "wasserstein", or the name that `riemdp.spd` has for it.
+        budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
+        ball: A public `Ball`, whose centre is that of the tangent space and to whose radius vectors
+            are shortened; or an `AdaptiveBall`. None means `AdaptiveBall()`.
+        alpha: The ridge, at least 0: the fit minimises mean (t - w z)^2 + alpha |w|^2 of vectors z
+            of length at most 1 and targets t in [-1, 1]. None: the size of the noise, a public
+            number. Eigenvalues of the noisy moments are never taken for less than that.
+        on_invalid: "raise" refuses matrices that are not symmetric positive definite, and targets
+            that are no finite numbers; "center" counts them as the centre, and as the middle of the
+            range.
+        count_outside: As in `riemdp.private_frechet_mean`. Refused without a public `Ball`.
+        random_state: None, or a seed: reproducible and **not private**.
+
+    docs/howto/estimators.md, "Common parameters", says more of each.
+
+    Attributes:
+        coef_: Shape (dim,): a prediction is <coef_, y> + intercept_, moved into the range, y the
+            coordinates of the shortened tangent vector in an orthonormal frame at `reference_`.
+        intercept_: The prediction at `reference_`.
+        residual_std_: The root mean squared residual of the records, estimated from what was
+            released: the part of the noise is taken out on average. It is never stated below the
+            noise that is left in it.
+        reference_: The centre: the public one, or the one that was found privately.
+        ball_: The ball: the public one, or the one that was found privately.
+        plan_: The row of `riemdp.plan_private_regressor` for these public numbers.
+        guarantee_: The `Guarantee` of everything.
+        release_: The `Release`.
+        outside_: The `OutsideCount`; None where it was left out, and without a public `Ball`.
+        reproducible_: Whether a seed was used; then nothing is private.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        Replace-one, number of records public: neighbours differ in one pair (matrix, target).
+        delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0).
+        Search and regression share the budget. One pair moves the second moments of (c z, s,
+        t / sqrt(2)), c^2 + s^2 = 1, by at most 3 / (sqrt(2) n). With `groups` the same, neighbours
+        differing in everything of one person, and n being the number of people.
+
+    Source:
+        Sabbagh et al. 2019 (regression in the tangent space); Sheffet 2017 and Wang 2018
+        (sufficient statistics with noise).
+        Proof: docs/proofs/regression.md; docs/proofs/people.md (`groups`).
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.uniform(20.0, 80.0, 2000)
+        >>> power = np.exp((age[:, None] - 50.0) / 30.0 * [0.5, -0.5])
+        >>> a = rng.normal(size=(2000, 2, 40)) * np.sqrt(power)[:, :, None]
+        >>> X = a @ a.transpose(0, 2, 1) / 40
+        >>> model = riemdp.PrivateTSRegressor((20.0, 80.0), budget=riemdp.Budget(1.0, 1e-5))
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-4)) as ledger:
+        ...     model.fit(X, age).score(X, age) > 0.5
+        True
+    """
+
+    def __init__(
+        self,
+        target_range: tuple[float, float] | None = None,
+        *,
+        metric: str = "riemann",
+        budget: Budget | None = None,
+        ball: Ball | AdaptiveBall | None = None,
+        alpha: float | None = None,
+        on_invalid: str = "raise",
+        count_outside: bool | None = None,
+        random_state: int | None = None,
+    ):
+        self.target_range = target_range
+        self.metric = metric
+        self.budget = budget
+        self.ball = ball
+        self.alpha = alpha
+        self.on_invalid = on_invalid
+        self.count_outside = count_outside
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: RecordsLike,
+        y: ArrayLike,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
+        """Release the regression and charge the ledger.
+
+        Args:
+            X: Symmetric positive definite matrices, shape (n, k, k).
+            y: One number for each.
+            sample_weight: Refused.
+            groups: One label of a person for each matrix. Then everything of one person is
+                protected, the targets too, and every person counts once. How many records anybody
+                has is private.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
+        """
+        admitted, targets = self._admitted(X, y, sample_weight, groups)
+        assert self.budget is not None
+        alpha = None if self.alpha is None else real("alpha", self.alpha, at_least=0.0)
+        source = noise_source(check_seed(self.random_state))
+        (plan,) = plan_private_regressor(
+            admitted.manifold,
+            admitted.n,
+            self.budget,
+            ball=admitted.ball,
+            count_outside=self.count_outside,
+        )
+        if plan.verdict == "hopeless":
+            warnings.warn(f"PrivateTSRegressor: {plan.told}", RiemdpWarning, stacklevel=2)
+        make = functools.partial(
+            RegressionNoise,
+            admitted.manifold,
+            admitted.ball,
+            n=admitted.n,
+            targets=targets,
+            alpha=alpha,
+            people=admitted.members is not None,
+        )
+        release = admitted.released(
+            lambda budget: make(budget=budget), self.budget, self.count_outside, source
+        )
+        known: dict[str, Any] = {"manifold": admitted.manifold, "budget": self.budget}
+        known["query"] = f"ridge regression on {admitted.manifold.dim} tangent coordinates"
+        if admitted.members is not None:
+            known["person_is"] = PERSON_IS
+        self._keep(release._knowing(known), self.budget)
+        self.manifold_, self.plan_, self.range_ = admitted.manifold, plan, targets
+        self.reference_ = np.asarray(self.ball_.center)
+        self.coef_, self.intercept_ = release.value[:-1], float(release.value[-1])
+        self.residual_std_ = float(release.details["residual_std"])
+        warn_of_counts(release.facts.valid, self.outside_)
+        return self
+
+    def _admitted(
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
+    ) -> tuple[AdmittedMatrices, TargetRange]:
+        """The matrices and targets, all checked before anything is spent."""
+        required(self, target_range=self.target_range)
+        manifold, ball = space_of(self, X, sample_weight)
+        targets = TargetRange(self.target_range)
+        matrices, n = admit_records(manifold, "X", X)
+        numbers = admit_targets(y, n)
+        members = None if groups is None else Membership(groups, n)
+        refuse_damaged(self, manifold, X)
+        if self.on_invalid == "raise" and not np.all(np.isfinite(numbers)):
+            count = int(np.count_nonzero(~np.isfinite(numbers)))
+            raise InvalidArgument(
+                f"argument `y` has {count} targets that are no finite numbers; {REMEDY}, and as the"
+                " middle of target_range"
+            )
+        return AdmittedMatrices(manifold, ball, matrices, numbers, members), targets
+
+    def predict(self, X: RecordsLike) -> np.ndarray:
+        """The target of each matrix, in the public range, shape (n,). A matrix that is no point
+        counts as the centre.
+        """
+        check_is_fitted(self, "coef_")
+        matrices, count = admit_records(self.manifold_, "X", X)
+        domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
+        y = np.asarray(TangentMean(domain, count).prepare(matrices).points)
+        found = y @ self.coef_ + self.intercept_
+        return np.clip(found, self.range_.low, self.range_.high)
