@@ -84,6 +84,35 @@ def test_points_of_a_principal_geodesic():
     assert np.allclose(fitted.transform(points), line)
 
 
+@pytest.mark.parametrize("budget", [Budget(0.7, 1e-5), Budget(1.3)], ids=["gaussian", "pure"])
+def test_synthetic_records_cost_nothing_and_are_those_of_the_released_model(budget):
+    with Ledger(Budget(2.0, 1e-5)) as ledger:
+        fitted = pga(budget=budget, n_components=1, random_state=0).fit(X)
+        before = (ledger.charges, ledger.spent, fitted.total_spent_)
+        made = np.asarray(fitted.sample(4000, 7))
+        assert before == (ledger.charges, ledger.spent, fitted.total_spent_)
+    assert np.array_equal(made, fitted.sample(4000, 7))
+    assert not np.array_equal(fitted.sample(3), fitted.sample(3))
+    v = np.asarray(SPACE.to_coordinates(fitted.mean_, SPACE.log(fitted.mean_, made)))
+    assert np.max(np.linalg.norm(v, axis=1)) <= 2.0 * (1 + 1e-9)  # the radius of the ball
+    released = fitted.releases_["covariance"].value
+    assert np.linalg.eigvalsh(released)[0] < 0.0 < np.trace(released)
+    assert np.trace(v.T @ v) / 4000 == pytest.approx(np.trace(released), rel=0.1)
+    assert np.linalg.norm(np.mean(v, axis=0)) < 0.06
+    with pytest.raises(InvalidArgument, match="`n`"):
+        fitted.sample(0)
+    with pytest.raises(InvalidArgument, match="rng"):
+        fitted.sample(2, "seed")
+
+
+def test_synthetic_records_have_the_second_moment_that_was_released():
+    fitted = pga(budget=Budget(1e4, 1e-5)).fit(X)
+    v = SPACE.log(fitted.mean_, fitted.sample(6000, 3))
+    v = np.asarray(SPACE.to_coordinates(fitted.mean_, v))
+    released = fitted.releases_["covariance"].value
+    assert np.allclose(v.T @ v / len(v), released, atol=0.05 * np.max(released))
+
+
 def test_mean_and_components_cost_the_budget_once():
     for budget in (BUDGET, Budget(2.0)):
         for ball in (BALL, None):

@@ -26,9 +26,11 @@ from ..mechanisms._parts import InTurn
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
+from ..randomness import NoiseSource, noise_source
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
+from ..sampling._model import tangent_gaussian
 from ..statistics._membership import unit_of
 from ..statistics._people import People
 from ._means import check_size, composable
@@ -302,6 +304,32 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             )
         vectors = self.manifold.from_coordinates(self.mean_, rows @ self.components_)
         return self.manifold.exp(self.mean_, vectors)
+
+    def sample(self, n: int, rng: int | NoiseSource | None = None) -> Point:
+        """Synthetic records, of what was released: they cost no privacy, however many.
+
+        They are Exp_c(v), c = `mean_` and v normal with the second moment that was released (the
+        nearest without negative eigenvalues and with its trace), shortened to the radius of
+        `ball_`. So they keep the mean and the second moment at it up to noise, and no more: no
+        clusters, no tails, no skewness, no record and no label. All directions are drawn, not the
+        components alone.
+
+        Args:
+            n: How many, >= 1.
+            rng: None (operating system), an int (reproducible) or a `NoiseSource`.
+
+        Returns:
+            Points, shape (n, *manifold.shape).
+
+        Source:
+            docs/proofs/second-moment.md.
+        """
+        check_is_fitted(self, "components_")
+        assert self.manifold is not None
+        moment = np.asarray(self.releases_["covariance"].value)
+        radius, count = float(self.ball_.radius), integer("n", n)
+        source = noise_source(rng)
+        return tangent_gaussian(source, self.manifold, self.mean_, moment, radius, count)
 
     @property
     def _n_features_out(self) -> int:
