@@ -53,7 +53,7 @@ _PLACES = {
     "key of an answer": "federated._door.forget",
     "records of a site": "federated._rounds.Rounds.own",
     "number of a site": "federated._rounds.Rounds.size",
-    "what a masked question is of": "federated._secure_sum.Question",
+    "what a masked question is of": "federated._in_process.Question",
     "numbers that are kept of a file": "domains._stream.HELD",
     "words of a mask": "federated._secure_sum._common",
     "key of a mask": "federated._secure_sum._key",
@@ -154,7 +154,8 @@ Masks = _names(
 # what a site does with a message
 Sites = _names(
     {
-        "federated._shared_sum": "Belonging noisy_sum summed moved",
+        "federated._shared_sum": "Belonging noisy_sum summed",
+        "federated._aggregate": "moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",
         "federated._check": "problems_of_server",
@@ -167,7 +168,8 @@ Sites = _names(
 # what a server does with the answers, and the files that it leaves
 Servers = _names(
     {
-        "federated._drive": "Timing Waiting SearchSites drive drive_search enrol make_coordinator",
+        "federated._drive": "drive drive_search make_coordinator",
+        "federated._sites": "Replies Timing Waiting",
         "federated._result": "told_result write_result told_release write_release",
         "federated._journal": "Transcript",
     }

@@ -1,11 +1,12 @@
-"""What a site's app sends over Flower, for tests."""
+"""What a server hears of its sites, for tests."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from riemdp.federated import Refused
-from tests.seam import over_flower
+from tests.seam import Servers, over_flower
 
 
 def heard(reply: Any) -> Any:
@@ -14,3 +15,9 @@ def heard(reply: Any) -> Any:
     if said is not None:
         raise Refused(said)
     return reply
+
+
+def came(server: Any, sent: Mapping[str, Any], claimed: float | None = None) -> Servers.Replies:
+    """What a server takes of what its agents have sent."""
+    kept = {name: reply for name, reply in sent.items() if server.sound(name, reply, claimed)}
+    return Servers.Replies(kept, frozenset(set(sent) - set(kept)))

@@ -219,8 +219,8 @@ def test_many_sizes_share_few_searches_for_their_noise():
     settings = _settings(local, rounds=4, agents_per_round=6)
     before = Sites.multiplier.cache_info().misses
     plan = plan_federated(settings, range(600, 612), budget)
-    assert Sites.multiplier.cache_info().misses - before <= 1 + 100 * np.log(612 / 600)
-    assert len(plan.costs) <= 1 + 100 * np.log(612 / 600)
+    assert Sites.multiplier.cache_info().misses - before <= 2 + 100 * np.log(612 / 600)
+    assert len(plan.costs) <= 2 + 100 * np.log(612 / 600)
     exact = privacy.calibrate(
         lambda z: privacy.participation(
             privacy.subsampled_gaussian(z, population=611, batch_size=60, steps=2),

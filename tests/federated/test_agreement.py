@@ -15,6 +15,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
 from riemdp.federated import Agreement, Refused, Setup, Site, answer
+from tests.federated.heard import came
 from tests.seam import Commands, Servers, Sites
 
 TEXT = """
@@ -378,9 +379,8 @@ def test_the_servers_own_point_stays_where_sites_answer(tmp_path):
     server = Coordinator(
         setup.prirfed, plan, dict.fromkeys(NAMES, 40), START, setup.budget, noise_source(1)
     )
-    for name in server.invite(NAMES):
-        server.receive(name, 2.0 * np.exp(3.0) * np.eye(2))  # valid, and far from the ball
-    server.close()
+    far = 2.0 * np.exp(3.0) * np.eye(2)  # valid, and far from the ball
+    server.close(came(server, dict.fromkeys(server.invite(NAMES), far)))
     assert not Sites.is_outside(setup.prirfed, server.value)
     assert float(setup.prirfed.problem.manifold.dist(START, server.value)) > 1.49
 

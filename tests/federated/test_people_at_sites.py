@@ -270,7 +270,7 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
 def test_a_server_states_what_one_person_gets(tmp_path: Path) -> None:
     setup = setup_of(tmp_path)
     server = Servers.make_coordinator(setup, {"a": 13, "b": 13}, noise_source(1))
-    Servers.enrol(server, setup, "c", 21)  # it came late, and is another size
+    server.enrol("c", 21, setup.sigma(21))  # it came late, and is another size
     server.invite(NAMES)
     server.close()
     guarantee = server.guarantee()

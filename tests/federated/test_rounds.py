@@ -28,6 +28,7 @@ from riemdp.federated import (
     validate_reply,
 )
 from riemdp.randomness import NoiseSource, noise_source
+from tests.federated.heard import came
 from tests.seam import plant
 
 from ..statistical import ALPHA, gaussian_p_value
@@ -213,11 +214,11 @@ def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
     count = {"n": 0}
     real = Coordinator.close
 
-    def stop(self):
+    def stop(self, replies=None):
         count["n"] += 1
         if count["n"] == 3:
             raise KeyboardInterrupt
-        return real(self)
+        return real(self, replies)
 
     monkeypatch.setattr(Coordinator, "close", stop)
     got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
@@ -235,7 +236,7 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
         problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2
     )
     count, replies = {"n": 0}, []
-    real, receive = NoiseSource.normals, Coordinator.receive
+    real, sound = NoiseSource.normals, Coordinator.sound
 
     def normals(self, *arguments, **keywords):
         count["n"] += 1
@@ -245,10 +246,10 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
 
     def noted(self, agent, reply, weight=None):
         replies.append(agent)
-        return receive(self, agent, reply, weight)
+        return sound(self, agent, reply, weight)
 
     monkeypatch.setattr(NoiseSource, "normals", normals)
-    monkeypatch.setattr(Coordinator, "receive", noted)
+    monkeypatch.setattr(Coordinator, "sound", noted)
     got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
     assert (got.status, got.steps, len(replies)) == ("interrupted", 1, 2)
     open_too = privacy.participation(
@@ -286,13 +287,13 @@ def test_no_two_agents_share_noise(rng, monkeypatch):
     flat = riemdp.Euclidean(3)
     prirfed = PriRFed(problems.frechet_mean(flat), DPRGD(1, 0.5, 1.0), rounds=3, agents_per_round=4)
     replies: list[list[np.ndarray]] = []
-    receive = Coordinator.receive
+    sound = Coordinator.sound
 
     def noted(self, agent, reply, weight=None):
         replies[-1].append(np.asarray(reply) - np.asarray(self.value))
-        return receive(self, agent, reply, weight)
+        return sound(self, agent, reply, weight)
 
-    monkeypatch.setattr(Coordinator, "receive", noted)
+    monkeypatch.setattr(Coordinator, "sound", noted)
     for _ in range(2):
         replies.append([])
         run_in_process(prirfed, [np.zeros((5, 3))] * 4, np.zeros(3), Budget(1.0, 1e-5), rng=rng)
@@ -317,20 +318,13 @@ def test_faulty_replies_keep_the_run_valid():
     server = _server(quorum=2)
     names = [f"a{i}" for i in range(5)]
     first = server.invite(names)
-    assert not server.receive("stranger", E1)
-    assert not server.receive(first[0], -E1)
-    assert not server.receive(first[0], E1)  # refused once is refused for the round
-    assert not server.receive(first[1], np.full(4, np.nan))
-    assert server.receive(first[2], np.array([0.6, 0.8, 0.0, 0.0]), 10)
-    assert not server.receive(first[2], E1)  # a second reply
-    record = server.close()
+    good = np.array([0.6, 0.8, 0.0, 0.0])
+    sent = {first[0]: -E1, first[1]: np.full(4, np.nan), first[2]: good}
+    record = server.close(came(server, sent, 10))
     assert (record.accepted, record.refused, record.missing, record.moved) == (1, 2, 0, False)
     np.testing.assert_array_equal(server.value, E1)
-    assert not server.receive(first[2], E1)  # late
     second = server.invite(names)
-    for agent in second[:2]:
-        assert server.receive(agent, np.array([0.6, 0.8, 0.0, 0.0]))
-    record = server.close()
+    record = server.close(came(server, dict.fromkeys(second[:2], good)))
     assert (record.accepted, record.missing, record.moved) == (2, 1, True)
     np.testing.assert_allclose(server.value, [0.6, 0.8, 0.0, 0.0], atol=1e-15)
     with pytest.raises(riemdp.RiemdpError, match="invite first"):
@@ -343,15 +337,15 @@ def test_faulty_replies_keep_the_run_valid():
 def test_a_false_weight_is_refused():
     server = _server()
     agent = server.invite([f"a{i}" for i in range(5)])[0]
-    assert not server.receive(agent, E1, 1e9)
+    assert server.sound(agent, E1, 10)
+    assert not server.sound(agent, E1, 1e9)
 
 
 def test_restart_closes_the_open_round_as_lost(tmp_path):
     server = _server()
     names = [f"a{i}" for i in range(5)]
-    for agent in server.invite(names):
-        server.receive(agent, np.array([0.6, 0.8, 0.0, 0.0]))
-    server.close()
+    good = np.array([0.6, 0.8, 0.0, 0.0])
+    server.close(came(server, dict.fromkeys(server.invite(names), good)))
     server.invite(names)
     server.save(tmp_path / "state.json")
     assert [p.name for p in tmp_path.iterdir()] == ["state.json"]

@@ -271,11 +271,12 @@ def test_a_search_has_no_more_questions_than_its_plan(tmp_path: Path) -> None:
     written(tmp_path, "local")
     mail, most = Mail(tmp_path), agreed(tmp_path).terms.answers
     waiting = Servers.Waiting(mail, Servers.Timing(), lambda: mail.clock.now, mail.pause)
-    sites = Servers.SearchSites(agreed(tmp_path).terms, waiting)
+    server = Searches.SumsOverSites(agreed(tmp_path).terms, waiting)
+    server.asked = most - 1
     ask = Searches.Ask("within", 0.1, np.eye(2), 0.5)
-    assert len(sites.ask(NAMES, ask, most - 1)) == 3
+    assert server.summed(ask).records == sum(SIZES)
     with pytest.raises(RiemdpError, match=rf"^{most} questions are all that this search can have"):
-        sites.ask(NAMES, ask, most)
+        server.summed(ask)
     assert len(mail.asked) == 1
 
 

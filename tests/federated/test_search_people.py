@@ -22,7 +22,7 @@ from riemdp.randomness import noise_source
 from tests.seam import Searches, Servers, Sites
 
 from .test_people_at_sites import AGREEMENT as ROUNDS
-from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, Between, tangents
+from .test_search import ASKS, HOSTILE, SITES, SPACE, Between, tangents
 from .test_search_drive import Mail, commanded, run
 from .test_search_sites import NAMES, TEXT, agreed, asked, ledger, site, written
 
@@ -63,10 +63,10 @@ class SameNoise(Between):
 
     sites: list[Any]
 
-    def ask(self, names: tuple[str, ...], question: Any, number: int) -> Any:
+    def sent(self, names: tuple[str, ...], question: Any, number: int) -> Any:
         for i, held in enumerate(self.sites):
             held._source = noise_source(100 * number + i)
-        return super().ask(names, question, number)
+        return super().sent(names, question, number)
 
 
 def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
@@ -82,7 +82,7 @@ def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
     ]
     carried = SameNoise(Searches.in_process(terms, sites))
     carried.sites = sites
-    server = Searches.SumsOverSites(SEARCH.on(SPACE), terms, carried)
+    server = Searches.SumsOverSites(terms, carried)
     with riemdp.Ledger(Budget(100.0, 1e-5)):
         return Searches.MeanOverSites(terms).finished(server, reproducible=True)
 

@@ -14,6 +14,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_process
 from riemdp.optimizers import DPRGD, DPRSGD, plan_optimizer
 from riemdp.privacy import Ledger
+from tests.federated.heard import came
 from tests.seam import Gradients, Masks, Searches, Sites
 
 SPHERE = riemdp.Sphere(3)
@@ -206,9 +207,7 @@ def test_a_missing_agent_fails_the_round_and_is_charged() -> None:
     keys = {name: Masks.Keys.new(name) for name in server.sizes}
     assert server.invite(server.sizes) == tuple(server.sizes)
     sent = replies(server, prirfed, keys)
-    for name in list(sent)[:2]:
-        assert server.receive(name, sent[name])
-    record = server.close()
+    record = server.close(came(server, {name: sent[name] for name in list(sent)[:2]}))
     assert (record.moved, record.accepted, record.missing) == (False, 2, 1)
     assert np.array_equal(server.value, NORTH)
     assert server.plan.shared is not None
@@ -217,9 +216,7 @@ def test_a_missing_agent_fails_the_round_and_is_charged() -> None:
     there = list(server.sizes)[:2]
     assert server.places(there) == 2
     assert server.invite(there) == tuple(there)
-    for name, words in replies(server, prirfed, keys).items():
-        assert server.receive(name, words)
-    assert server.close().moved
+    assert server.close(came(server, replies(server, prirfed, keys))).moved
     assert not np.array_equal(server.value, NORTH)
     assert server.guarantee() == server.plan.shared.guarantee.repeat(2)
     # one is not
@@ -232,17 +229,11 @@ def test_masks_that_do_not_cancel_and_replies_that_are_no_words() -> None:
     keys = {name: Masks.Keys.new(name) for name in server.sizes}
     server.invite(server.sizes)
     sent = replies(server, prirfed, keys, **{"site-1": 5})
-    for name, words in sent.items():
-        assert not server.receive("stranger", words)
-        assert server.receive(name, words)
-        assert not server.receive(name, words)
-    assert not server.close().moved
+    assert all(server.sound(name, words) for name, words in sent.items())
+    assert not server.close(came(server, sent)).moved
     server.invite(server.sizes)
     sent = replies(server, prirfed, keys)
-    assert not server.receive("site-0", sent["site-0"].astype(float))
-    for name in ("site-1", "site-2"):
-        assert server.receive(name, sent[name])
-    record = server.close()
+    record = server.close(came(server, sent | {"site-0": sent["site-0"].astype(float)}))
     assert (record.moved, record.refused) == (False, 1)
     assert np.array_equal(server.value, NORTH)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from flwr.serverapp import ServerApp
 
 from riemdp.federated import flower
-from riemdp.federated._drive import Waiting, _taking, make_coordinator
+from riemdp.federated._drive import make_coordinator
+from riemdp.federated._sites import Replies, Waiting
 from riemdp.federated.flower._messages import fact, pack, unpack
 from riemdp.federated.flower._server import GridTransport, _message
 from riemdp.randomness import noise_source
@@ -38,9 +39,9 @@ def main(grid, context):
         begin = time.monotonic()
         invited = server.invite(there)
         if way == "ours":
-            number, taking = len(server.records), _taking(server)
             limits = {"quorum": server.needed, "full": setup.prirfed.agents_per_round}
-            sites.ask(invited, server.value, number, taking, **limits)
+            number, value = len(server.records), server.value
+            replies = sites.ask(invited, value, number, server.sound, **limits)
         else:
             node_of = {name: node for node, name in transport._names.items()}
             content = pack(server.value, round=len(server.records))
@@ -49,13 +50,14 @@ def main(grid, context):
                 for a in invited
             ]
             names = {node_of[a]: a for a in invited}
+            replies = Replies({})
             for reply in grid.send_and_receive(messages, timeout=120.0):
                 if not reply.has_error():
                     point = unpack(reply.content, setup.initial)
-                    server.receive(
-                        names[reply.metadata.src_node_id], point, fact(reply.content, "records")
-                    )
-        record = server.close()
+                    agent = names[reply.metadata.src_node_id]
+                    if server.sound(agent, point, fact(reply.content, "records")):
+                        replies.sound[agent] = point
+        record = server.close(replies)
         if record.accepted == AGENTS:
             took[way].append(time.monotonic() - begin)
     Path(str(context.run_config["result-path"])).write_text(json.dumps(took))

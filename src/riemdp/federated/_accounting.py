@@ -13,7 +13,7 @@ import bisect
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
@@ -97,7 +97,6 @@ def most_participations(prirfed: PriRFed, agents: int) -> int:
 
 def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guarantee:
     """What the whole plan costs a record of an agent whose one invitation costs `local`."""
-    local = coarser(local)
     if prirfed.participation == "round-robin":
         return local.repeat(most_participations(prirfed, agents))
     return participation(
@@ -142,10 +141,27 @@ class FederatedPlan:
             guarantee=of_person(self.guarantee),
         )
 
+    def with_size(self, prirfed: PriRFed, records: int, sigma: float) -> FederatedPlan:
+        """The same plan with one agent more, of this size and noise."""
+        known = dataclasses.replace(self, sizes=(*self.sizes, records), agents=self.planned_agents)
+        if records in self.sigma_of:
+            return known
+        if self.shared is not None:
+            one = self.shared.guarantee
+        else:
+            one = local_guarantee(prirfed, records, sigma)
+        one = of_person(one) if self.guarantee.unit == PERSON else one
+        return dataclasses.replace(
+            known,
+            sigma_of={**self.sigma_of, records: sigma},
+            local={**self.local, records: one},
+            totals={**self.totals, records: planned_guarantee(prirfed, one, self.planned_agents)},
+        )
+
     @property
     def costs(self) -> tuple[Guarantee, ...]:
-        """What one invitation costs a record, by `coarser`: a few for all sizes."""
-        return tuple(dict.fromkeys(coarser(local) for local in self.local.values()))
+        """What one invitation costs a record at most: of many sizes a few, by `coarser`."""
+        return _costs(self.local)
 
     @property
     def planned_agents(self) -> int:
@@ -164,6 +180,11 @@ class FederatedPlan:
         if self.shared is None:
             return max(self.sigmas)
         return self.shared.sigma_of(self.shared.parties) / sum(self.sizes)
+
+
+def _costs(local: Mapping[int, Guarantee]) -> tuple[Guarantee, ...]:
+    distinct = tuple(dict.fromkeys(local.values()))
+    return distinct if len(distinct) == 1 else tuple(dict.fromkeys(map(coarser, distinct)))
 
 
 def plan_federated(
@@ -218,7 +239,7 @@ def plan_federated(
     local = {n: local_guarantee(prirfed, n, sigma) for n, sigma in sigma_of.items()}
     totals = {n: planned_guarantee(prirfed, g, len(sizes)) for n, g in local.items()}
     delta = 1e-5 if budget is None else budget.delta
-    total = worst(list(totals.values()), delta)
+    total = worst([planned_guarantee(prirfed, g, len(sizes)) for g in _costs(local)], delta)
     return FederatedPlan(sizes, sigma_of, local, totals, total, delta, len(sizes))
 
 
@@ -317,7 +338,7 @@ def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> fl
 
     def planned(multiplier: float) -> Guarantee:
         local = local_guarantee(prirfed, records, unit * multiplier)
-        return planned_guarantee(prirfed, local, agents)
+        return planned_guarantee(prirfed, coarser(local), agents)
 
     sigma = unit * _multiplier(_Cost(planned(1.0), planned), budget.epsilon, budget.delta)
     while not planned(sigma / unit).within(budget):  # may use a finer lattice than the search did
@@ -337,15 +358,6 @@ class _Cost:
 def _multiplier(cost: _Cost, epsilon: float, delta: float) -> float:
     budget = Budget(epsilon, delta)
     return privacy_calibrate(cost.planned, budget, guess=gaussian_noise_multiplier(budget))
-
-
-def one_answer(plan: FederatedPlan, prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
-    """What one answer of an agent with `records` records, or people, costs under this plan."""
-    if plan.shared is not None:
-        one = plan.shared.guarantee
-    else:
-        one = local_guarantee(prirfed, records, sigma)
-    return of_person(one) if plan.guarantee.unit == PERSON else one
 
 
 @functools.lru_cache(maxsize=256)

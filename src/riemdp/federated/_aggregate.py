@@ -1,5 +1,5 @@
 """What the server does with replies: it refuses those that are no points near x_t, and averages
-the rest.
+the rest; or it takes a step along the sum of words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from .._namespace import is_jax
 from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
+from ..optimizers._kernels import repaired
+from ..optimizers._plan import plan_optimizer
 from ..statistics import frechet_mean
+from ._prirfed import PriRFed
+from ._shared_sum import Integers, SharedSum, center_gradient
 
 _TOLERANCE = 1e-6  # how far, relatively, a reply may be off the manifold (it is projected then)
 _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is trusted
@@ -137,3 +141,38 @@ def _tangent_mean(
     steps = manifold._log(current, manifold._project(stacked))
     mean = map_leaves(lambda v: np.tensordot(p, v, axes=1), steps)
     return manifold._exp(current, mean)
+
+
+@isolated
+def moved(
+    prirfed: PriRFed, shared: SharedSum, current: Point, total: Integers, records: int
+) -> Point | None:
+    """The next point, one step along the noisy mean of all gradients, or None where the words that
+    came have no sum: some party used other masks.
+
+    Args:
+        prirfed: The agreed run.
+        shared: `plan_shared` of it.
+        current: The point of the round.
+        total: The sum of the words of all members of the roster.
+        records: How many records these sites have together; public.
+
+    Returns:
+        A finite point of the space, or None. Post-processing of the sum.
+    """
+    problem, local = prirfed.problem, prirfed.local
+    ball = problem.ball if local.is_confined else None
+    coordinates = shared.value(total, records * prirfed.clip)
+    if coordinates is None:
+        return None
+    mean = coordinates / records
+    if ball is not None:
+        mean = mean + center_gradient(problem, current)
+    plan: Any = plan_optimizer(problem, records, local, None, noise_std=shared.sigma)
+    manifold = problem.manifold
+    step = manifold.from_coordinates(current, -float(plan.rates[0]) * mean)
+    carry = manifold.exp if local.update == "exp" else manifold.retract
+    point = repaired(manifold, carry(current, step))
+    if ball is not None:
+        point = ball.on(manifold).clamp_point(point)
+    return point if bool(manifold.belongs(point, 1e-6)) else None

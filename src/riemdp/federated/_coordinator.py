@@ -4,7 +4,7 @@ account; save and resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,12 +17,13 @@ from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
-from ._accounting import FederatedPlan, most_rounds, one_answer, realised_guarantee, worst
+from ._accounting import FederatedPlan, most_rounds, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
+from ._aggregate import moved as moved_by_sum
 from ._journal import read_state, write_state
 from ._prirfed import PriRFed
 from ._secure_sum import is_words, total
-from ._shared_sum import moved as moved_by_sum
+from ._sites import Absences, Replies, Sites
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,19 @@ class Coordinator:
         self.invitations = dict.fromkeys(self.sizes, 0)
         self.open: tuple[str, ...] | None = None
         self._invited_now = self._eligible_now = 0
-        self._replies: dict[str, tuple[Any, float]] = {}
-        self._refused: set[str] = set()
-        self._late: set[str] = set()  # who was asked in the last round and gave no valid reply
+        self._absences = Absences()
         self._source = source
         # For output="uniform": the iterate drawn so far, by reservoir sampling.
         self._kept: Point | None = None
+
+    def enrol(self, agent: str, records: int, sigma: float) -> None:
+        """Take in an agent that joined late: with noise for its size, its invitations counted from
+        now on.
+        """
+        if agent not in self.sizes:
+            self.sizes = {**self.sizes, agent: records}
+            self.invitations[agent] = 0
+            self.plan = self.plan.with_size(self.prirfed, records, sigma)
 
     # ---------------------------------------------------------------- rounds
     @property
@@ -179,8 +187,8 @@ class Coordinator:
         if not names:
             raise InvalidArgument("argument `eligible` is empty: no agent is there to be invited")
         if self.plan.shared is not None:
-            names = self._dependable(names, self.plan.shared.enough)
-            places = None
+            number, least = len(self.records), self.plan.shared.enough
+            names, places = self._absences.dependable(names, number, least), None
         among = len(names) if places is None else integer("places", places, at_least=len(names))
         count = min(self.prirfed.invited_per_round, among)
         if self.prirfed.participation == "round-robin":
@@ -192,38 +200,23 @@ class Coordinator:
             self.invitations[agent] += 1
         self.open = tuple(chosen)
         self._invited_now, self._eligible_now = count, among
-        self._replies, self._refused = {}, set()
         return self.open
 
-    def receive(self, agent: str, reply: object, weight: float | None = None) -> bool:
-        """Take one reply; False (and the reply is dropped) if it is not from an invited agent,
-        late, double or not valid.
+    def sound(self, agent: str, reply: object, claimed: float | None = None) -> bool:
+        """Whether a reply of an agent may enter the average. Never raises on what an agent sent.
 
-        `weight` is what the agent claims its number of records to be; it must be the number known
-        to the server.
+        `claimed` is what it says its number of records is; it must be the one that the server
+        knows.
         """
-        if (
-            self.open is None
-            or agent not in self.open
-            or agent in self._replies
-            or agent in self._refused
+        known = float(self.sizes[agent])
+        if claimed is not None and not (
+            isinstance(claimed, int | float | np.number) and float(claimed) == known
         ):
             return False
-        known = float(self.sizes[agent])
-        sane = weight is None or (
-            isinstance(weight, int | float | np.number) and float(weight) == known
-        )
-        if not sane or not self._is_valid(reply, known):
-            self._refused.add(agent)
-            return False
-        self._replies[agent] = (reply, known)
-        return True
-
-    def _is_valid(self, reply: object, weight: float) -> bool:
         manifold = self.prirfed.problem.manifold
         if self.plan.shared is not None:
             return is_words(reply, manifold.dim)
-        return validate_reply(manifold, self.value, reply, weight=weight)
+        return validate_reply(manifold, self.value, reply, weight=known)
 
     @property
     def needed(self) -> int:
@@ -237,21 +230,25 @@ class Coordinator:
         """Without so many agents a round is of no use."""
         return 1 if self.plan.shared is None else self.plan.shared.enough
 
-    def close(self) -> RoundRecord:
+    def close(self, replies: Replies | None = None) -> RoundRecord:
         """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the
         quorum. With shared noise: add what came, or keep x_t where an agent is missing or has
         masks that do not cancel.
+
+        Args:
+            replies: Those of invited agents, which are `sound`. None: there are none.
         """
         if self.open is None:
             raise RiemdpError("no round is open; invite first")
-        order = [a for a in self.open if a in self._replies]
-        following = self._following(order)
+        came = Replies({}) if replies is None else replies
+        order = [a for a in self.open if a in came.sound]
+        following = self._following([came.sound[a] for a in order], order)
         moved = following is not None
         if following is not None:
             self.value = self._confined(following)
-        self._late = set(self.open) - set(order)
-        missing = self._invited_now - len(order) - len(self._refused)
-        refused = len(self._refused)
+        self._absences.note(len(self.records), self.open, order)
+        refused = len(came.refused)
+        missing = self._invited_now - len(order) - refused
         record = RoundRecord(
             len(self.records),
             self._invited_now,
@@ -334,7 +331,6 @@ class Coordinator:
             self.invitations = dict.fromkeys(self.sizes, 0) | invitations
             if opened is not None:
                 self.open, self._invited_now, self._eligible_now = opened, now, eligible
-                self._replies, self._refused = {}, set()
                 self.close()
 
         return go_on
@@ -365,11 +361,10 @@ class Coordinator:
             raise InvalidArgument(
                 "argument `state` is that of another run (other agents or other noise)"
             )
-        for n, sigma in sigma_of.items():
-            self.plan.sigma_of.setdefault(n, sigma)
-            if n not in self.plan.local:
-                self.plan.local[n] = one_answer(self.plan, self.prirfed, n, sigma)
-        self.sizes = sizes | {a: n for a, n in self.sizes.items() if a not in sizes}
+        here = self.sizes
+        for agent, records in sizes.items():
+            self.enrol(agent, records, sigma_of[records])
+        self.sizes = sizes | {a: n for a, n in here.items() if a not in sizes}
 
     # ---------------------------------------------------------------- helpers
     def _confined(self, point: Point) -> Point:
@@ -381,27 +376,15 @@ class Coordinator:
             return point
         return ball.on(self.prirfed.problem.manifold).clamp_point(point)
 
-    def _dependable(self, names: list[str], enough: int) -> list[str]:
-        """Those that answered in the last round or were not asked, if they are enough: one agent
-        that does not answer fails a whole sum. The others are asked again in the round after.
-        """
-        kept = [a for a in names if a not in self._late]
-        return kept if len(kept) >= enough else names
-
-    def _following(self, order: Sequence[str]) -> Point | None:
+    def _following(self, replies: Sequence[Any], order: Sequence[str]) -> Point | None:
         """The next point from the replies of these agents; None: they are too few."""
-        shared = self.plan.shared
-        if shared is None:
-            if len(order) < self.prirfed.quorum:
-                return None
-            replies, weights = zip(*(self._replies[a] for a in order), strict=True)
-            manifold = self.prirfed.problem.manifold
-            return aggregate(manifold, self.value, replies, weights, self.prirfed.aggregate)
+        shared, sizes = self.plan.shared, [self.sizes[a] for a in order]
         if len(order) < self.needed:
             return None
-        words = total(self._replies[a][0] for a in order)
-        records = sum(self.sizes[a] for a in order)
-        return moved_by_sum(self.prirfed, shared, self.value, words, records)
+        if shared is not None:
+            return moved_by_sum(self.prirfed, shared, self.value, total(replies), sum(sizes))
+        manifold = self.prirfed.problem.manifold
+        return aggregate(manifold, self.value, replies, sizes, self.prirfed.aggregate)
 
     def _known(self, eligible: Iterable[str]) -> list[str]:
         there = set(eligible)
@@ -415,6 +398,37 @@ class Coordinator:
     def _next_in_turn(self, names: Sequence[str], count: int) -> list[str]:
         order = {a: i for i, a in enumerate(self.sizes)}
         return sorted(names, key=lambda a: (self.invitations[a], order[a]))[:count]
+
+
+def rounds_of(
+    server: Coordinator,
+    sites: Sites,
+    opened: Callable[[], object],
+    keep: Callable[[], None],
+) -> Iterator[RoundRecord]:
+    """Run all rounds, and give each when it is closed.
+
+    Args:
+        server: The server.
+        sites: Answer.
+        opened: Invites for the next round; None where there can be none.
+        keep: Writes the server's state down: before a message is sent, so that a round is charged
+            on disk first, and after the round.
+    """
+    while not server.finished and opened() is not None:
+        keep()  # charged on disk before anything is sent
+        assert server.open is not None
+        replies = sites.ask(
+            server.open,
+            server.value,
+            len(server.records),
+            server.sound,
+            quorum=server.needed,
+            full=server.prirfed.agents_per_round,
+        )
+        record = server.close(replies)
+        keep()
+        yield record
 
 
 def _numbers(point: Point) -> list[Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,11 +22,12 @@ from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, noise_of_a_round, numerics_of, plan_federated, worst
-from ._coordinator import Coordinator, RoundRecord
+from ._coordinator import Coordinator, RoundRecord, rounds_of
 from ._prirfed import PriRFed
 from ._protocol import Admitted, check_lists_of_labels, context_of
 from ._rounds import Belonging, admit_current, noisy_sum, updated
-from ._secure_sum import Parties
+from ._secure_sum import Keys, Question, Roster, masked
+from ._sites import Replies, Sound
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,14 +190,9 @@ def _rounds_of(server: Coordinator, agents: _Agents) -> Iterator[int]:
     """Run all rounds; how many there have been after each of them."""
     shared, names = server.plan.shared, list(server.sizes)
     least = None if shared is None else shared.enough
-    parties = Parties(names, agents.asked, agents.reply, least)
-    while not server.finished:
-        invited = server.invite(names)
-        replies = parties.ask(invited, server.value, len(server.records))
-        for name, reply in replies.items():
-            server.receive(name, reply)
-        server.close()
-        yield len(server.records)
+    parties = Parties(server.sizes, agents.asked, agents.reply, least)
+    for record in rounds_of(server, parties, lambda: server.invite(names), lambda: None):
+        yield record.round + 1
 
 
 def result_of(
@@ -247,6 +244,55 @@ def result_of(
         invitations=dict(server.invitations),
         plan=plan,
     )
+
+
+class Parties:
+    """`Sites` in this process, with keys of their own. There is no door between them and the
+    server, and what their answers cost has been charged for all of them.
+
+    Args:
+        sizes: Their public numbers of records, or people, by name.
+        asked: Admits a question, as `Protocol.asked` does.
+        reply: What the site of a name answers to an admitted question, with its noise.
+        least: The fewest sites in a sum under masks; None: each adds all of its own noise.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        asked: Callable[[Any], Admitted],
+        reply: Callable[[str, Any], Any],
+        least: int | None,
+    ):
+        self.sizes, self.asked, self.reply, self.least = dict(sizes), asked, reply, least
+        self.agreement = secrets.token_hex(32)  # names this run, for masks
+        self.keys = {} if least is None else {name: Keys.new(name) for name in self.sizes}
+
+    def there(self, count: int, sizes: Mapping[str, int] | None = None) -> Mapping[str, int]:
+        """All of them."""
+        return self.sizes
+
+    def ask(
+        self,
+        names: tuple[str, ...],
+        question: Any,
+        number: int,
+        sound: Sound,
+        *,
+        quorum: int,
+        full: int,
+    ) -> Replies:
+        """Every answer. An error of a site is an error here: nothing can be gone."""
+        asked = self.asked(question)
+        replies = {name: self.reply(name, asked.question) for name in names}
+        if self.least is not None:
+            agreed = {name: keys.long_term for name, keys in self.keys.items()}
+            fresh = {name: self.keys[name].fresh for name in names}
+            roster = Roster.of(None, agreed, fresh, least=self.least)
+            sum_of = Question(self.agreement, number, roster, asked.context)
+            replies = {a: masked(reply, self.keys[a], sum_of) for a, reply in replies.items()}
+        kept = {name: reply for name, reply in replies.items() if sound(name, reply, None)}
+        return Replies(kept, frozenset(set(replies) - set(kept)))
 
 
 class _Agents:

@@ -31,9 +31,9 @@ from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
 from ..releases._people import facts_of
 from ..statistics import TangentMean
+from ._in_process import Parties
 from ._search import Search, SumsOverSites
 from ._search_sites import SearchSite
-from ._secure_sum import Parties
 from ._terms import SearchTerms
 
 
@@ -100,7 +100,7 @@ class OverSites(AbstractMechanism[list[Any]]):
             )
             for records in value
         ]
-        return SumsOverSites(self.domain, self.terms, in_process(self.terms, sites))
+        return SumsOverSites(self.terms, in_process(self.terms, sites))
 
     def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
         raise NotImplementedError  # the sites need the permit of the whole
@@ -138,7 +138,7 @@ class OverSites(AbstractMechanism[list[Any]]):
             "sites": len(terms.sizes),
             "sizes": tuple(terms.sizes.values()),
             "noise": terms.noise,
-            "sums": len(server.transcript),
+            "sums": server.asked,
             "failed_sums": server.failed,
             "manifold": self.manifold,
             "budget": terms.budget,
@@ -259,7 +259,8 @@ def in_process(terms: SearchTerms, sites: Sequence[SearchSite]) -> Parties:
     """All sites of a search, in the order of its terms."""
     held = dict(zip(terms.sizes, sites, strict=True))
     least = terms.noise_of_sites.least if terms.shares_noise else None
-    return Parties(held, Search(terms).asked, lambda name, ask: held[name].answer(ask), least)
+    asked, reply = Search(terms).asked, lambda name, ask: held[name].answer(ask)
+    return Parties(terms.sizes, asked, reply, least)
 
 
 def mechanism_of(terms: SearchTerms) -> OverSites:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,10 @@ from ..privacy._participation import coarser
 from ..randomness import noise_source
 from ._coordinator import Coordinator, RoundRecord
 from ._drive import make_coordinator
-from ._in_process import FederatedResult, result_of
+from ._in_process import FederatedResult, Parties, result_of
 from ._journal import Transcript, checked_questions
 from ._over_sites import mechanism_of
 from ._search import SumsOverSites
-from ._search_sites import Ask
 from ._terms import SearchTerms, Setup
 
 
@@ -211,7 +210,8 @@ def told_release(terms: SearchTerms, path: str | os.PathLike[str]) -> tuple[Rele
 
     found, digest = read_written(path, terms.fingerprint, "a search", parsed)
     arrays, questions, private = found
-    server = SumsOverSites(terms.domain, terms, _Nobody(), Transcript(terms, None, questions))
+    journal = Transcript(terms, None, questions)
+    server = SumsOverSites(terms, Parties({}, _nobody, _nobody, None), journal)
     try:
         release = mechanism_of(terms).finished(server, reproducible=not private)
         right = _arrays(release)
@@ -230,14 +230,9 @@ def told_release(terms: SearchTerms, path: str | os.PathLike[str]) -> tuple[Rele
     return release, digest
 
 
-class _Nobody:
-    """No site: everything that was asked has its answer."""
-
-    def there(self) -> Iterable[str]:
-        return ()
-
-    def ask(self, names: tuple[str, ...], question: Ask, number: int) -> Mapping[str, object]:
-        return {}
+def _nobody(*_: Any) -> Any:
+    """No site is asked: everything that was asked has its answer."""
+    raise LookupError("a question without an answer")
 
 
 def _arrays(release: Release) -> dict[str, np.ndarray]:

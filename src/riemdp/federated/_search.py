@@ -13,16 +13,14 @@ To check what leaves a site, read `Search`, `SearchSite.answer` and `_secure_sum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
-from typing import Protocol as Typed
 
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError
-from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_in_parts, admit_point, admit_records
 from ..manifolds._base import Point
 from ..mechanisms._common import Floats
@@ -46,12 +44,17 @@ from ._search_sites import (
 from ._secure_sum import is_words, total
 from ._shared_sum import Integers
 from ._site import Part, Refused
+from ._sites import Absences, Sites
 from ._terms import SearchTerms
 
 if TYPE_CHECKING:  # a search over sites imports no optimiser
     from ..optimizers._account import Account
 
 MOST_LOST = 0.15  # of the budget, for questions that had no answer
+_FIND_IT = (
+    "a site does not answer, or its settings or keys are not those of the others. The whole budget"
+    " is charged; find that site, and start a run without it"
+)
 
 
 # ------------------------------------------------------------------------------------ at the site
@@ -134,31 +137,6 @@ def _about(ask: Ask, center: Point) -> Ask:
 
 
 # ---------------------------------------------------------------------------------- at the server
-class Sites(Typed):
-    """What carries questions to sites and brings their answers."""
-
-    def there(self) -> Iterable[str]:
-        """The sites that can be reached now."""
-        ...
-
-    def ask(self, names: tuple[str, ...], question: Ask, number: int) -> Mapping[str, object]:
-        """What these sites answer; who declines or is gone is not in it."""
-        ...
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Public facts of one question: its kind and share, how many sites were asked, and how many
-    answered. `heard`: whether there was a sum.
-    """
-
-    kind: str
-    share: float
-    asked: int
-    answered: int
-    heard: bool
-
-
 @dataclass(frozen=True, eq=False)
 class Heard:
     """The noisy mean over the records of the sites that answered.
@@ -179,35 +157,36 @@ class Heard:
 class SumsOverSites(SearchAnswers):
     """The server of a search: it asks, adds what comes, and knows sums alone.
 
-    A site that is away is left out, and one that does not answer for a while (`_names`); the counts
-    of the others are scaled to the number of all records, which is public. With shared noise a
-    member that does not answer, or has other masks, fails a sum: its share is lost, and the
+    A site that is away is left out, and one that does not answer for a while (`Absences`); the
+    counts of the others are scaled to the number of all records, which is public. With shared noise
+    a member that does not answer, or has other masks, fails a sum: its share is lost, and the
     question is asked again without that site.
 
+    Before the first question the server waits for all sites, and before each later one for as many
+    as the noise needs. Where each site adds all of its own noise, half of the answers are a quorum.
+
     Args:
-        domain: Where the ball is searched.
         terms: The public settings.
         sites: What carries the messages.
         journal: Where what came of each question is kept. None: in memory.
-        on_question: Called with the number of each question and what came of it.
+        on_question: Called with the number of each question, the question, and what came of it.
     """
 
     def __init__(
         self,
-        domain: SearchDomain,
         terms: SearchTerms,
         sites: Sites,
         journal: Transcript | None = None,
-        on_question: Callable[[int, Asked], None] | None = None,
+        on_question: Callable[[int, Ask, Said], None] | None = None,
     ):
         noise = terms.noise_of_sites
-        super().__init__(domain, noise.each)
+        super().__init__(terms.domain, noise.each)
         self.terms, self.sites, self.noise_of_sites = terms, sites, noise
         self.journal, self.on_question = journal or Transcript(terms), on_question
-        self.transcript: list[Asked] = []
-        self.lost = 0.0
-        self._missed: dict[str, int] = {}  # how often a site did not answer
-        self._back: dict[str, int] = {}  # the first question that it is asked again
+        self.asked, self.failed = 0, 0  # how many questions, and how many of them had no answer
+        self.used, self.lost = Fraction(0), 0.0  # of the budget
+        self._wanted = len(terms.sizes)  # sites that are waited for
+        self._absences = Absences()
 
     @property
     def n(self) -> int:
@@ -217,7 +196,7 @@ class SumsOverSites(SearchAnswers):
     @property
     def left(self) -> Fraction:
         """What is neither spent nor was asked in vain."""
-        return 1 - sum((Fraction(asked.share) for asked in self.transcript), Fraction(0))
+        return 1 - self.used
 
     def take(self, center: Point) -> None:
         self.center = center
@@ -254,33 +233,42 @@ class SumsOverSites(SearchAnswers):
                 spent is spent.
         """
         while True:
-            number = len(self.transcript)
+            number = self.asked
             said = self.journal.said(ask, number) or self._said(ask, number)
-            heard = said.values is not None
-            asked = Asked(ask.kind, ask.share, len(said.asked), len(said.answered), heard)
-            self.transcript.append(asked)
-            for name in set(said.asked) - set(said.answered):
-                self._missed[name] = self._missed.get(name, 0) + 1
-                self._back[name] = number + 2 ** self._missed[name]
+            self.asked += 1
+            self.used += Fraction(ask.share)
+            self._absences.note(number, said.asked, said.answered)
             if self.on_question is not None:
-                self.on_question(number, asked)
+                self.on_question(number, ask, said)
             if said.values is not None:
                 return self._heard(ask, np.array(said.values), said.answered)
+            self.failed += 1
             self.lost += ask.share
             if self.lost > MOST_LOST:
-                raise RiemdpError(
-                    f"{self.failed} sums over sites failed: a site does not answer, or its settings"
-                    " or keys are not those of the others. The whole budget is charged; find that"
-                    " site, and start a run without it"
-                )
+                raise RiemdpError(f"{self.failed} sums over sites failed: {_FIND_IT}")
 
     def _said(self, ask: Ask, number: int) -> Said:
-        """Ask the sites that are there."""
-        names = self._names()
+        """Ask the sites that are there.
+
+        Raises:
+            RiemdpError: The plan has no question of this number, and every site would decline it.
+        """
+        if number >= self.terms.numbers:
+            raise RiemdpError(
+                f"{number} questions are all that this search can have, and too many had no answer:"
+                f" {_FIND_IT}"
+            )
+        names, size = self._names(number), ask.size(self.manifold)
         self.journal.begin(ask, tuple(names))
-        replies = self.sites.ask(tuple(names), ask, number)
-        size = ask.size(self.manifold)
-        valid = {a: replies[a] for a in names if self._is_valid(replies.get(a), size)}
+
+        def sound(name: str, reply: object, claimed: float | None) -> bool:
+            known = claimed is None or claimed == self.terms.sizes[name]
+            return known and self._is_valid(reply, size)
+
+        many = len(names)
+        half = many if self.terms.shares_noise else (many + 1) // 2
+        came = self.sites.ask(tuple(names), ask, number, sound, quorum=half, full=many)
+        valid = {a: came.sound[a] for a in names if a in came.sound}
         found = self._added(ask, names, valid, size)
         values = None if found is None else tuple(map(float, found))
         said = Said(tuple(names), tuple(valid), values)
@@ -294,29 +282,17 @@ class SumsOverSites(SearchAnswers):
         slack = noise.slack(ask, size, present, records)
         return Heard(values / records, deviation / records, slack / records, records)
 
-    @property
-    def failed(self) -> int:
-        """How many questions had no answer."""
-        return sum(not asked.heard for asked in self.transcript)
-
-    def _names(self) -> list[str]:
-        """Who is asked: all that are there, but for those that did not answer a question lately,
-        where the others are enough. A site that does not answer is left out of one question, the
-        next time of three, then of seven: each question that it misses can cost its share.
-        """
-        there = set(self.sites.there())
+    def _names(self, number: int) -> list[str]:
+        """Who is asked: all that are there, but for those that did not answer lately."""
+        there = self.sites.there(self._wanted, self.terms.sizes)
+        least = self._wanted = self.noise_of_sites.least
         names = [name for name in self.terms.sizes if name in there]
-        least = self.noise_of_sites.least
-        number = len(self.transcript)
-        kept = [name for name in names if self._back.get(name, 0) <= number]
-        if len(kept) >= least:
-            names = kept
         if len(names) < least:
             raise RiemdpError(
                 f"{len(names)} sites are there, and the noise needs {least} of"
                 f" {len(self.terms.sizes)}; what was asked before is charged"
             )
-        return names
+        return self._absences.dependable(names, number, least)
 
     def _is_valid(self, reply: object, size: int) -> bool:
         if self.terms.shares_noise:

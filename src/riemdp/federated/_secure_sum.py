@@ -45,8 +45,7 @@ import hashlib
 import json
 import os
 import re
-import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,7 +59,6 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
 from .._locks import Lock, locked
-from ._protocol import Admitted
 
 Words = NDArray[np.uint64]
 
@@ -366,46 +364,6 @@ def _mask(key: bytes, count: int) -> Words:
     """ChaCha20's keystream as numbers; the key is used for nothing else."""
     stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
-
-
-# --------------------------------------------------------------- all parties in this process
-class Parties:
-    """The sites of a run in this process, with keys of their own. There is no door between them and
-    the server, and what their answers cost has been charged for all of them.
-
-    Args:
-        names: Their names.
-        asked: Admits a question, as `Protocol.asked` does.
-        reply: What the site of a name answers to an admitted question, with its noise.
-        least: The fewest sites in a sum under masks; None: each adds all of its own noise.
-    """
-
-    def __init__(
-        self,
-        names: Iterable[str],
-        asked: Callable[[Any], Admitted],
-        reply: Callable[[str, Any], Any],
-        least: int | None,
-    ):
-        self.names = tuple(names)
-        self.asked, self.reply, self.least = asked, reply, least
-        self.agreement = secrets.token_hex(32)  # names this run, for masks
-        self.keys = {} if least is None else {name: Keys.new(name) for name in self.names}
-
-    def there(self) -> Iterable[str]:
-        return self.names
-
-    def ask(self, names: tuple[str, ...], question: Any, number: int) -> dict[str, Any]:
-        """Every answer. An error of a site is an error here: nothing can be gone."""
-        asked = self.asked(question)
-        replies = {name: self.reply(name, asked.question) for name in names}
-        if self.least is None:
-            return replies
-        agreed = {name: keys.long_term for name, keys in self.keys.items()}
-        fresh = {name: self.keys[name].fresh for name in names}
-        roster = Roster.of(None, agreed, fresh, least=self.least)
-        sum_of = Question(self.agreement, number, roster, asked.context)
-        return {name: masked(reply, self.keys[name], sum_of) for name, reply in replies.items()}
 
 
 # ----------------------------------------------------------------------- private and public keys

@@ -38,9 +38,8 @@ from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..mechanisms._common import Floats
 from ..optimizers._account import Account
 from ..optimizers._checks import check_data
-from ..optimizers._kernels import gradient_function, repaired
+from ..optimizers._kernels import gradient_function
 from ..optimizers._people import MOST, People
-from ..optimizers._plan import plan_optimizer
 from ..optimizers._records import PrivateRecords, whole_sum
 from ..privacy import Guarantee, gaussian
 from ..problems._problem import Problem
@@ -305,39 +304,3 @@ def _gradients(
         return jnp.asarray(manifold._to_coordinates(point, tangent))
 
     return jax.vmap(coordinates)(records)
-
-
-# ---------------------------------------------------------------------------------- at the server
-@isolated
-def moved(
-    prirfed: PriRFed, shared: SharedSum, current: Point, total: Integers, records: int
-) -> Point | None:
-    """The next point, one step along the noisy mean of all gradients, or None where the words that
-    came have no sum: some party used other masks.
-
-    Args:
-        prirfed: The agreed run.
-        shared: `plan_shared` of it.
-        current: The point of the round.
-        total: The sum of the words of all members of the roster.
-        records: How many records these sites have together; public.
-
-    Returns:
-        A finite point of the space, or None. Post-processing of the sum.
-    """
-    problem, local = prirfed.problem, prirfed.local
-    ball = problem.ball if local.is_confined else None
-    coordinates = shared.value(total, records * prirfed.clip)
-    if coordinates is None:
-        return None
-    mean = coordinates / records
-    if ball is not None:
-        mean = mean + center_gradient(problem, current)
-    plan: Any = plan_optimizer(problem, records, local, None, noise_std=shared.sigma)
-    manifold = problem.manifold
-    step = manifold.from_coordinates(current, -float(plan.rates[0]) * mean)
-    carry = manifold.exp if local.update == "exp" else manifold.retract
-    point = repaired(manifold, carry(current, step))
-    if ball is not None:
-        point = ball.on(manifold).clamp_point(point)
-    return point if bool(manifold.belongs(point, 1e-6)) else None

@@ -20,8 +20,8 @@ Importing this module switches off the engine's telemetry and update checks.
 
 from __future__ import annotations
 
-from .._drive import Timing
 from .._site import Refused, Site
+from .._sites import Timing
 from .._terms import Setup
 from . import _engine as _engine
 from ._client import client_app

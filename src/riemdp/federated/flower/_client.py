@@ -21,9 +21,9 @@ from ..._errors import BudgetExceeded, InvalidArgument, RiemdpError
 from ...privacy import Ledger
 from .._check import labels_of_file, load_file
 from .._door import admit, answer, next_key, protocol_of
-from .._drive import log
 from .._search_sites import Ask
 from .._site import Refused, Site
+from .._sites import log
 from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, declined, fact, hello, pack, pack_words, unpack

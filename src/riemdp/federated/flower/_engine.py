@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from ..._errors import MissingExtra
-from .._drive import log
+from .._sites import log
 
 for _name, _value in {
     "FLWR_TELEMETRY_ENABLED": "0",

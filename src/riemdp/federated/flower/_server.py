@@ -17,10 +17,11 @@ from ...mechanisms import Release
 from ...randomness import noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
-from .._drive import Timing, drive, drive_search, log
+from .._drive import drive, drive_search
 from .._journal import Transcript
 from .._result import write_release, write_result
 from .._search_sites import Ask
+from .._sites import Timing, log
 from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, HELLO, TRAIN, fact, pack, question, unpack, unpack_words

@@ -30,11 +30,12 @@ from ...privacy._guarantee import PERSON
 from ...privacy._ledger import refuse_sent
 from ...randomness import noise_source
 from .._accounting import plan_federated
-from .._drive import Timing, make_coordinator
+from .._drive import make_coordinator
 from .._in_process import FederatedResult, check_datasets, people_of, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
 from .._site import Site
+from .._sites import Timing
 from .._terms import Setup
 from . import _host
 from ._client import client_app
