@@ -23,17 +23,13 @@ from riemdp.privacy import Ball, Budget, gaussian, gaussian_noise_multiplier
 from riemdp.problems import frechet_mean as mean_problem
 from riemdp.releases import private_frechet_mean
 from riemdp.sampling import laplace_scale_limit, riemannian_laplace
-from riemdp.statistics import (
-    frechet_mean,
-    frechet_mean_sensitivity,
-    mean_gradient_sensitivity,
-    strong_convexity,
-)
+from riemdp.statistics import FrechetMean, frechet_mean
 
 from ._old import repeated
 from .data import faces, textures
 from .panels import Panel, Series, panel_figure
 from .registry import Context, Result, experiment
+from .reimherr2021_bounds import published_sensitivity
 from .runs import spread
 from .summaries import number, quartiles, share_below
 
@@ -178,6 +174,7 @@ def mean_arms(
     D^2 / (n eps)^2, T = n.
     """
     n, budget, bures = len(X), Budget(epsilon, DELTA), isinstance(manifold, SPDBuresWasserstein)
+    domain = ball.on(manifold)
     X = np.asarray(ball.clamp(manifold, _repeat_last(X, width)))[:n]
     optimum = frechet_mean(manifold, X).value
     risk = excess_risk(manifold, X, optimum, runs, width)
@@ -199,7 +196,7 @@ def mean_arms(
     # The authors draw the affine-invariant Laplace law for both metrics.
     loose = 4 * diameter / (n * epsilon)
     if bures:
-        loose = 2 * frechet_mean_sensitivity(manifold, ball, n, constant="han2024") / epsilon
+        loose = 4 * published_sensitivity(ball.radius, domain.curvature, n) / epsilon
     if loose < 0.97 * laplace_scale_limit(affine):
         found["FM-LAP, published noise"] = risk(
             np.asarray(riemannian_laplace(seed + 3, affine, optimum, loose, (runs,)))
@@ -226,8 +223,8 @@ def mean_arms(
         objective_gradient=gradient,
         epsilon=epsilon,
         ball=ball,
-        sensitivity=mean_gradient_sensitivity(manifold, ball, n),
-        strong_convexity=strong_convexity(manifold, ball),
+        sensitivity=FrechetMean(domain, n).gradient_sensitivity,
+        strong_convexity=domain.strong_convexity,
     )
     found["FM-KNG, certified"] = risk(
         np.stack([np.asarray(kng.release(optimum, seed + 500 + i).value) for i in range(runs)])

@@ -16,6 +16,14 @@ def curvature_factor(radius: float, kappa: float = 1.0) -> float:
     return 1.0 if theta == 0.0 else theta / math.tan(theta)
 
 
+def published_sensitivity(radius: float, kappa: float, n: int) -> float:
+    """Theorem 2: 2 r (2 - h) / (n h), above the bound that the library uses. Han2024 (Remarks 4 and
+    5) has twice as much: the diameter for the radius in front, and the same h.
+    """
+    h = curvature_factor(radius, kappa)
+    return 2 * radius * (2 - h) / (n * h)
+
+
 def log_spread_bounds(radius: float) -> dict[str, float]:
     """Bounds of |log_m x - log_m y| over a ball of the unit sphere: flat 2r, the paper's 2r(2 - h),
     ours 2r theta/sin theta.

@@ -15,7 +15,7 @@ from riemdp.audit._unbounded import Unbounded
 
 _PLACES = {
     "rows of a part": "domains._stream.MOST_ROWS",
-    "bytes taken whole": "domains._door.WHOLE",
+    "bytes taken whole": "domains._sources.WHOLE",
     "rows read at once": "domains._sources._NEAR",
     "entries clamped at once": "domains._clamp.ENTRIES",
     "entries of batches in a file": "optimizers._streamed.ENTRIES",
@@ -238,7 +238,7 @@ Means = _names(
         "releases._median": "step_sizes",
         "inference._direction": "moments resultant_of concentration_of",
         "releases._plan": "_remembered:remembered_plan",
-        "releases._remembered": "_query _counted counted_mechanism",
+        "releases._remembered": "_first _counted counted_mechanism",
         "statistics._solver": "log_sums mean_in ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "View",
         "sampling._laplace": "draw truncation",
@@ -264,7 +264,7 @@ Doors = _names(
         "domains._door": "admit_in_parts",
         "domains._labels": "NO_CLASS admit_labels admit_people public_classes",
         "domains._clamp": "clamp clamp_flagged slack",
-        "domains._sources": "AbstractSource Chosen Held Map source_of watched",
+        "domains._sources": "AbstractSource Chosen Held Map source_of",
         "domains._stream": "Stream",
         "_errors": "check_float64",
         "_files": "staged write_text",

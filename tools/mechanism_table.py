@@ -98,7 +98,7 @@ class Data:
         """Root mean squared error of a baseline, as released and after moving the release into the
         ball.
         """
-        facts = MeanFacts(self.manifold, self.ball, self.n, budget, tolerance=1e-10)
+        facts = MeanFacts(self.ball.on(self.manifold), self.n, budget)
         built = {kind.name: kind for kind in BASELINES}[mechanism].for_mean(facts)
         out = np.stack(
             [np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)]

@@ -519,7 +519,7 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
         gradient = (
             R.mechanisms.MeanGradient(manifold, x, None) if mechanism == "k-norm-gradient" else None
         )
-        facts = MeanFacts(manifold, ball, len(x), budget, gradient=gradient)
+        facts = MeanFacts(ball.on(manifold), len(x), budget, gradient=gradient)
         built = KINDS[mechanism].for_mean(facts)
         releases = [built.release(value, s) for s in seeds]
         return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee

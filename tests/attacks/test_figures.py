@@ -167,7 +167,7 @@ def test_participation(sampled, agents):
         close_above(once.delta(e), rho * stick(mu, e), 0.02)
         true = rho**2 * stick(mu * math.sqrt(2), e) + 2 * rho * (1 - rho) * stick(mu, e)
         close_above(twice.delta(e), true, 0.02)
-    realised = participation(local, invited=[sampled, 1], eligible=[agents, 1])
+    realised = once.compose(participation(local, agents=1, sampled=1, rounds=1))
     true = rho * stick(math.sqrt(2), 1.0) + (1 - rho) * stick(1.0, 1.0)
     close_above(realised.delta(1.0), true, 0.02)
 

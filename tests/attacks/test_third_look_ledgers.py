@@ -427,7 +427,7 @@ def test_fault_76_no_figure_of_a_ledger_with_parts_is_understated() -> None:
     for epsilon in (0.0, 0.5, 1.5, 2.0):
         assert spent.delta(epsilon) == max(p.delta(epsilon) for p in parts)
     for rate in (0.0, 0.001, 0.01, 0.2):
-        assert spent.attack_rate(rate) == max(p.attack_rate(rate) for p in parts)
+        assert spent.trade_off().rate(rate) == max(p.trade_off().rate(rate) for p in parts)
     assert spent.trade_off().best_guess >= max(p.trade_off().best_guess for p in parts)
     assert spent.within(Budget(3.0, 1e-5))
     assert not spent.within(Budget(1.5, 1e-9))

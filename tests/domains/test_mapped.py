@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp.domains._door import taken
+from riemdp.domains._sources import taken
 from tests.seam import Doors, plant
 
 source_of = Doors.source_of

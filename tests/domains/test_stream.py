@@ -205,14 +205,20 @@ def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads, monkeypatch
     assert ledger.spent.epsilon(1e-6) == 0.0
 
 
-def test_progress_tells_places_and_not_records(tmp_path) -> None:
+def test_what_is_read_tells_places_and_not_records(tmp_path, monkeypatch) -> None:
     """What is seen of the first pass is the same whatever the records are."""
     seen: list[list[int]] = []
+    read = _sources.Map.read
+
+    def watched(self, start: int, stop: int):
+        seen[-1].append(stop)
+        return read(self, start, stop)
+
+    plant(monkeypatch, "a file's read", watched)
     for X in (records(), np.full_like(records(), np.nan)):
         seen.append([])
-        with _sources.watched(lambda read, n: seen[-1].append(read)):
-            query = TangentMean(BALL.on(SPACE), N)
-            query.value(query.prepare(mapped(tmp_path, X)))
+        query = TangentMean(BALL.on(SPACE), N)
+        query.value(query.prepare(mapped(tmp_path, X)))
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
 
 

@@ -103,7 +103,7 @@ def _delta_after(rate, rounds, epsilons):
     if rounds == 0:
         return np.maximum(0.0, -np.expm1(epsilons))
     total = privacy.participation(
-        privacy.gaussian(7.0), invited=rate[0], eligible=rate[1], rounds=rounds
+        privacy.gaussian(7.0), sampled=rate[0], agents=rate[1], rounds=rounds
     )
     at = np.array([total.delta(float(abs(e))) for e in epsilons])
     return np.where(epsilons >= 0, at, -np.expm1(epsilons) + np.exp(epsilons) * at)

@@ -134,9 +134,11 @@ def test_the_servers_account_is_right(facts, rounds, plan):
     result = facts["result"]
     assert sum(result["invitations"].values()) == sum(r["invited"] for r in rounds)
     (local,) = plan.local.values()
-    spent = privacy.participation(
-        local, invited=[r["invited"] for r in rounds], eligible=[r["eligible"] for r in rounds]
-    )
+    each = [
+        privacy.participation(local, agents=r["eligible"], sampled=r["invited"], rounds=1)
+        for r in rounds
+    ]
+    spent = each[0].compose(*each[1:])
     assert result["epsilon"] == pytest.approx(spent.epsilon(DELTA), rel=1e-6)
     assert 0 < result["epsilon"] <= 20.0
     for agent, times in result["invitations"].items():  # and what each agent states for itself

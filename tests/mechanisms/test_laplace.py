@@ -18,7 +18,7 @@ from riemdp.mechanisms import (
     MeanGradient,
     RiemannianLaplace,
 )
-from riemdp.statistics import mean_gradient_sensitivity, strong_convexity
+from riemdp.statistics import FrechetMean
 from tests.sampling import oracles
 from tests.seam import Doors, Means, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
@@ -172,8 +172,8 @@ def k_norm(manifold, ball, records, epsilon):
         manifold,
         objective_gradient=MeanGradient(manifold, records),
         epsilon=epsilon,
-        sensitivity=mean_gradient_sensitivity(manifold, ball, len(records)),
-        strong_convexity=strong_convexity(manifold, ball),
+        sensitivity=FrechetMean(ball.on(manifold), len(records)).gradient_sensitivity,
+        strong_convexity=ball.on(manifold).strong_convexity,
         ball=None if manifold.is_hadamard else ball,
     )
 

@@ -79,6 +79,17 @@ def test_worst_shift_is_attained_by_real_means_and_respects_the_bound():
     assert shift <= n * riemdp.statistics.frechet_mean_sensitivity(m, ball, n)
 
 
+def test_the_published_bound_is_above_the_one_that_is_used():
+    assert 100 * bounds.published_sensitivity(math.pi / 8, 1.0, 100) == pytest.approx(
+        1.2146, abs=1e-4
+    )
+    assert 1e3 * bounds.published_sensitivity(0.7, 1.0, 1000) == pytest.approx(10.20, abs=0.01)
+    sphere = riemdp.Sphere(3)
+    for r in np.linspace(0.01, 0.78, 40):
+        used = riemdp.frechet_mean_sensitivity(sphere, riemdp.Ball(sphere.origin, float(r)), 10)
+        assert used <= bounds.published_sensitivity(float(r), 1.0, 10) + 1e-15
+
+
 def test_ambient_noise_of_the_paper_is_too_small_on_spd():
     """2 (e^r - 1) / n is exceeded by collinear records, 2 r e^r / n is not; 2 r / n is attained
     exactly.

@@ -98,26 +98,24 @@ def test_a_group_on_batches_is_above_what_an_attacker_sees() -> None:
 # -------------------------------------------------------------------- attacks
 @pytest.mark.parametrize("rate", [0.0, 1e-6, 0.001, 0.01, 0.3, 1.0])
 def test_attack_rates_with_a_closed_form(rate: float) -> None:
-    assert gaussian(2.0, 3).attack_rate(rate) == pytest.approx(
+    assert gaussian(2.0, 3).trade_off().rate(rate) == pytest.approx(
         norm.cdf(norm.ppf(rate) + math.sqrt(3) / 2)
     )
     expected = min(1.0, math.e * rate, 1 - (1 - rate) / math.e)
-    assert pure(1.0).attack_rate(rate) == pytest.approx(expected)
-    assert gaussian(1.0).repeat(0).attack_rate(rate) == rate
-    assert none().attack_rate(rate) == 1.0
+    assert pure(1.0).trade_off().rate(rate) == pytest.approx(expected)
+    assert gaussian(1.0).repeat(0).trade_off().rate(rate) == rate
+    assert none().trade_off().rate(rate) == 1.0
 
 
 @pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.01, 0.1])
 def test_attack_rates_from_a_profile(rate: float) -> None:
     """The general route against the closed form of a Gaussian, and order for batches."""
     g = gaussian(1.5)
-    exact = g.attack_rate(rate)
+    exact = g.trade_off().rate(rate)
     assert exact <= bounds.trade_off(g.parts).rate(rate) <= exact * 1.03
-    found = batches().attack_rate(rate)
-    assert rate < found <= gaussian(2.0, 200).attack_rate(rate)
-    assert found <= batches().group(3).attack_rate(rate)
-    assert gaussian(1.5).group(2).attack_rate(rate) == pytest.approx(
-        gaussian(0.75).attack_rate(rate)
+    found = batches().trade_off().rate(rate)
+    assert rate < found <= gaussian(2.0, 200).trade_off().rate(rate)
+    assert found <= batches().group(3).trade_off().rate(rate)
+    assert gaussian(1.5).group(2).trade_off().rate(rate) == pytest.approx(
+        gaussian(0.75).trade_off().rate(rate)
     )
-    with pytest.raises(ValueError, match="false_positives"):
-        g.attack_rate(1.5)

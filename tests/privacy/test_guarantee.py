@@ -84,12 +84,12 @@ def test_federated_figures(delta: float, mixture: float, five_times: float) -> N
 
 def test_overinvitation_and_offline_agents_cost_more() -> None:
     local = gaussian(1 / gaussian_mu(0.15, 1e-4))
-    assert participation(local, invited=5, eligible=50, rounds=100).epsilon(1e-4) == pytest.approx(
+    assert participation(local, agents=50, sampled=5, rounds=100).epsilon(1e-4) == pytest.approx(
         0.595, rel=0.01
     )
-    assert participation(local, invited=[7] * 100, eligible=[100] * 100).epsilon(
-        1e-4
-    ) == pytest.approx(0.500, rel=0.01)
+    assert participation(local, agents=100, sampled=7, rounds=100).epsilon(1e-4) == pytest.approx(
+        0.500, rel=0.01
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -322,11 +322,8 @@ def test_planted_faults_are_seen() -> None:
         (lambda: gaussian(1.0).compose(1.0), "others"),
         (lambda: gaussian(1.0).repeat(-1), "times"),
         (lambda: participation(gaussian(1.0), agents=5, sampled=6, rounds=1), "sampled"),
-        (lambda: participation(gaussian(1.0), agents=5, sampled=1), "rounds"),
+        (lambda: participation(gaussian(1.0), agents=5, sampled=1, rounds=0), "rounds"),
         (lambda: participation(0.5, agents=5, sampled=1, rounds=1), "local"),
-        (lambda: participation(gaussian(1.0), invited=[1, 2], eligible=[5, 5, 5]), "invited"),
-        (lambda: participation(gaussian(1.0), invited=[6], eligible=[5]), "invited"),
-        (lambda: participation(gaussian(1.0), invited=3), "eligible"),
         (lambda: Budget(0.0), "epsilon"),
         (lambda: Budget(math.inf), "epsilon"),
         (lambda: Budget(1.0, 1.0), "delta"),

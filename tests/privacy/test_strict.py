@@ -29,7 +29,7 @@ def figures(guarantee):
     ledger.spend(guarantee)
     found = [guarantee.epsilon(d) for d in (0.0, 1e-300, 1e-20, 1e-6, 0.5)]
     found += [guarantee.delta(e) for e in (1e-3, 1.0, 20.0)]
-    found += [guarantee.group(3).epsilon(1e-6), guarantee.attack_rate(0.01)]
+    found += [guarantee.group(3).epsilon(1e-6), guarantee.trade_off().rate(0.01)]
     found += [guarantee.within(Budget(1.0, 1e-6)), ledger.spent.epsilon(1e-6)]
     return found, str(guarantee)
 

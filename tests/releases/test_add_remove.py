@@ -11,8 +11,8 @@ import pytest
 
 import riemdp as R
 from riemdp.statistics import (
+    AmbientMean,
     FrechetMean,
-    ambient_mean_sensitivity,
     frechet_mean_sensitivity,
 )
 
@@ -148,10 +148,9 @@ def test_formulas():
     assert frechet_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(
         0.4 * 0.8 / math.sin(0.8) / h
     )
-    assert ambient_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(
-        2 * math.sin(0.2)
-    )
-    assert ambient_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
+    of_arrays = AmbientMean(ball.on(sphere), 1, adjacency=AR)
+    assert of_arrays.sensitivity == pytest.approx(2 * math.sin(0.2))
+    assert AmbientMean(unit.on(flat), 9, adjacency=AR).sensitivity == pytest.approx(0.2)
 
 
 def test_a_weight_that_is_no_number_is_weight_zero():

@@ -73,7 +73,7 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5)):
         noise_source(5),
     )
     built = {
-        name: Means.try_build(name, Means.MeanFacts(manifold, ball, n, budget, tolerance=1e-10))[0]
+        name: Means.try_build(name, Means.MeanFacts(ball.on(manifold), n, budget))[0]
         for name in ONE_SHOT
     }
     losses = {

@@ -163,7 +163,7 @@ def test_a_noise_as_large_as_the_ball_is_told_with_a_remedy(budget):
 
     def error(n, epsilon):
         spend = R.Budget(epsilon, budget.delta)
-        made, _ = Means.try_build(name, Means.MeanFacts(space, ball, n, spend))
+        made, _ = Means.try_build(name, Means.MeanFacts(ball.on(space), n, spend))
         return made.error_law.expected_error  # before anything is moved
 
     name = "wrapped-gaussian" if budget.delta else "wrapped-laplace"

@@ -90,15 +90,16 @@ def test_a_plan_is_remembered_for_the_same_public_facts_only(monkeypatch) -> Non
 
 def _mechanism(ball: Ball, n: int = 400, budget: Budget = BUDGET, **choice: Any) -> object:
     name, shown = choice.pop("name", "wrapped-gaussian"), choice.pop("shown", n)
-    local = ball.on(SPACE).frame.local
     choice.setdefault("count_outside", None)
-    return Means.counted_mechanism(name, local, n, budget, shown, **choice)[0]
+    facts = Means.MeanFacts(ball.on(SPACE), n, budget, **choice)
+    return Means.counted_mechanism(name, facts, shown)
 
 
 def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:
     ball = _ball()
     first = _mechanism(ball)
     assert _mechanism(ball) is first
+    assert _mechanism(_ball()) is first  # the same ball, written anew
     others = [
         _mechanism(Ball(np.array(SPACE.origin), 1.1)),
         _mechanism(ball, n=401),
@@ -110,7 +111,7 @@ def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:
         _mechanism(ball, weights=np.ones(400)),
     ]
     assert len({id(made) for made in (first, *others)}) == 1 + len(others)
-    for kept in (Means.query, Means.counted):
+    for kept in (Means.first, Means.counted):
         assert kept.cache_info().maxsize is not None
 
 

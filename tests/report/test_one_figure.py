@@ -69,8 +69,8 @@ def test_everything_in_a_ledger_is_at_least_a_part_of_it():
 )
 def test_the_curve_is_the_rate(guarantee: privacy.Guarantee, rate: float):
     bound = guarantee.trade_off()
-    assert bound.rate(rate) == guarantee.attack_rate(rate)
-    assert float(bound.missed(rate)) == 1.0 - guarantee.attack_rate(rate)
+    assert bound.rate(rate) == guarantee.trade_off().rate(rate)
+    assert float(bound.missed(rate)) == 1.0 - guarantee.trade_off().rate(rate)
     assert bound.rate(rate) >= rate
     assert bound.rate(rate) <= min(1.0, rate + bound.advantage) + 1e-12
 
@@ -81,5 +81,5 @@ def test_lines_are_above_the_exact_curve_and_near_it():
     tiny = privacy.gaussian(1 / mu).compose(privacy.pure(1e-9))
     for rate in (1e-4, 0.01, 0.2):
         exact = stats.norm.sf(stats.norm.isf(rate) - mu)
-        assert exact <= tiny.attack_rate(rate) <= 1.03 * exact
+        assert exact <= tiny.trade_off().rate(rate) <= 1.03 * exact
     assert math.isclose(tiny.trade_off().advantage, 2 * stats.norm.cdf(mu / 2) - 1, rel_tol=2e-3)

@@ -303,7 +303,7 @@ def test_what_an_attacker_finds_of_a_person_and_of_the_whole_ledger():
             exact = stats.norm.cdf(stats.norm.ppf(level) + times * mu)
             found = rates[kind][f"at_{name}_percent_false_alarms"]
             assert found == pytest.approx(exact, rel=1e-9)
-            assert found > release.guarantee.attack_rate(level)
+            assert found > release.guarantee.trade_off().rate(level)
             assert " ".join(Commands.percent(found, up=True).split()) in page
     assert "All 3 records of one person together: at most" in page
     assert "everything that the ledger has charged: at most" in page

@@ -9,9 +9,6 @@ can be refused.
 from __future__ import annotations
 
 import functools
-import math
-import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -19,16 +16,25 @@ import numpy as np
 
 from .._errors import InvalidArgument, shape_hint
 from .._isolation import isolated
-from .._namespace import is_jax
-from .._trees import leaves, map_leaves
+from .._trees import map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ._sources import AbstractSource, Columns, Held, as_float64, source_of, unmasked
+from ._sources import (
+    AbstractSource,
+    Held,
+    as_float64,
+    form_of,
+    read_rows,
+    same_count,
+    side_by_side,
+    source_of,
+    taken,
+    unmasked,
+)
 from ._stream import Stream, stream_of
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
-WHOLE = 1 << 31  # bytes of records, as float64, that are taken into memory from a file
 
 
 @isolated
@@ -92,7 +98,7 @@ def admit_manifold(manifold: object, X: object, order: str) -> AbstractManifold:
             f" riemdp.{name}(3)"
         )
     raise InvalidArgument(
-        f"argument `manifold` is {_form(manifold)}; give a space such as"
+        f"argument `manifold` is {form_of(manifold)}; give a space such as"
         f" riemdp.SPDAffineInvariant(k) (the order is {order})"
     )
 
@@ -139,70 +145,10 @@ def admit_in_parts(
             _with_trailing(m, called, column, type(column).__name__)
             _check_batch(m, called, column.shape[: column.ndim - len(m.shape)], at_least)
         sources.append(source)
-    counts = sorted({source.n for source in sources})
-    if len(counts) != 1:
-        raise InvalidArgument(
-            f"argument `{name}` has factors with different numbers of records: {counts}"
-        )
-    admit = functools.partial(_admit_part, manifold, name)
-    source = Columns(tuple(sources)) if isinstance(manifold, Product) else sources[0]
+    source = side_by_side(name, sources) if isinstance(manifold, Product) else sources[0]
     source.called = name
-    return stream_of(source, admit), counts[0]
-
-
-def admit_stack_in_parts(
-    name: str, X: object, shape: tuple[Any, ...] | None, *, at_least: int = 1
-) -> Stream | None:
-    """Private records as by `admit_stack`, as a `Stream` where they come from a mapped file, an
-    HDF5, Zarr or Dask array, or any of several arrays side by side does. None: all of them are in
-    memory.
-
-    Args:
-        name: The argument's name, for the error.
-        X: What was given.
-        shape: The public shape of one record, a tuple of such for records of several arrays, or
-            None.
-        at_least: The smallest number of records that is accepted.
-
-    Raises:
-        InvalidArgument: The form of the whole is wrong.
-    """
-    several = isinstance(shape, tuple) and bool(shape) and isinstance(shape[0], tuple)
-    if isinstance(X, Stream):
-        stream = X
-    else:
-        columns = list(X) if isinstance(X, tuple) or (several and isinstance(X, list)) else [X]
-        found = [source_of(column, name) for column in columns]
-        if not any(found):
-            return None
-        sources: list[AbstractSource] = []
-        for column, source in zip(columns, found, strict=True):
-            held = source or Held(np.asarray(admit_stack(name, column, None)))
-            held.called = name
-            sources.append(held)
-        counts = sorted({source.n for source in sources})
-        if len(counts) != 1:
-            raise InvalidArgument(
-                f"argument `{name}` has parts of different lengths {counts}; give one entry of each"
-                " for a record"
-            )
-        one = len(columns) == 1 and columns[0] is X
-        source = sources[0] if one else Columns(tuple(sources))
-        source.called = name
-        stream = stream_of(source, functools.partial(_admit_stacks, name))
-    if stream.n < at_least:
-        raise InvalidArgument(f"argument `{name}` is empty; at least one record is needed")
-    got = tuple(tuple(leaf.shape) for leaf in leaves(stream.form))
-    wanted = got if shape is None else tuple(map(tuple, shape)) if several else (tuple(shape),)
-    if got != wanted:
-        raise InvalidArgument(
-            f"argument `{name}` has records of shape {got}; this problem needs {wanted}"
-        )
-    return stream
-
-
-def _admit_stacks(name: str, part: Any) -> Point:
-    return map_leaves(lambda x: admit_stack(name, x, None), part)
+    admit = functools.partial(_admit_part, manifold, name)
+    return stream_of(source, admit), source.n
 
 
 def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
@@ -258,7 +204,7 @@ def admit_records(
         factors = manifold.manifolds
         if not isinstance(X, tuple | list) or len(X) != len(factors):
             raise InvalidArgument(
-                f"argument `{name}` is {_form(X)}; {manifold!r} needs a tuple of {len(factors)}"
+                f"argument `{name}` is {form_of(X)}; {manifold!r} needs a tuple of {len(factors)}"
                 " arrays of records, one a factor"
             )
         parts = cast("Sequence[RecordsLike]", X)
@@ -266,12 +212,7 @@ def admit_records(
             admit_records(m, f"{name}[{i}]", part, at_least=at_least)
             for i, (m, part) in enumerate(zip(factors, parts, strict=True))
         ]
-        counts = sorted({n for _, n in columns})
-        if len(counts) != 1:
-            raise InvalidArgument(
-                f"argument `{name}` has factors with different numbers of records: {counts}"
-            )
-        return tuple(column for column, _ in columns), counts[0]
+        return tuple(column for column, _ in columns), same_count(name, [n for _, n in columns])
     if not stacks_in_one_array(manifold):  # a user's space whose points are not single arrays
         stacked: Point = map_leaves(np.asarray, manifold._coerce(name, X))
         batch = manifold._batch_shape(stacked)
@@ -285,10 +226,10 @@ def admit_records(
 def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
     shape: tuple[int, ...] = manifold.shape
     if isinstance(X, list | tuple):
-        return _rows(X, shape)
+        return read_rows(X, shape)
     if not hasattr(X, "__array__") or isinstance(X, str | bytes | Mapping):
         raise InvalidArgument(
-            f"argument `{name}` is {_form(X)}; give records of {manifold!r} as a list or as an"
+            f"argument `{name}` is {form_of(X)}; give records of {manifold!r} as a list or as an"
             f" array of shape (n, *{shape})"
         )
     array = unmasked(taken(name, X))
@@ -303,81 +244,7 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
         _with_trailing(manifold, name, array)
         if array.ndim != 1 + len(shape):  # several batch axes: the caller says what it wants
             return np.full(array.shape, np.nan)
-    return _rows(array, shape)
-
-
-def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
-    """Private records as one array of float64, where no manifold says what a record is.
-
-    Args:
-        name: The argument's name, for the error.
-        X: A list of records, or an array with the records along its first axis.
-        shape: The public shape of one record. None: that of an array's records, or the one that
-            most records of a list have, which is then taken to be public.
-
-    Returns:
-        Shape (n, *shape); NaN where a record of a list (or of an array of objects) is no array of
-        numbers of this shape. An array of numbers is returned whatever the shape of its records.
-
-    Raises:
-        InvalidArgument: Neither a list nor an array, or no record is an array of numbers.
-    """
-    if is_jax(X) and X.dtype == np.float64:  # optimisers compute where it lies
-        return X
-    if isinstance(X, list | tuple):
-        records: Any = X
-    elif hasattr(X, "__array__") and not isinstance(X, str | bytes | Mapping):
-        array = unmasked(taken(name, X))
-        if array.dtype.kind in "fiub":
-            return as_float64(array)
-        if array.ndim == 0 or array.dtype.kind not in "OcUS":
-            raise _no_records(name, X)
-        if shape is None and array.ndim > 1:
-            shape = tuple(array.shape[1:])
-        records = array
-    else:
-        raise _no_records(name, X)
-    if shape is None:
-        shape = _common_shape(records)
-        if shape is None:
-            raise _no_records(name, X)
-    return _rows(records, shape)
-
-
-def taken(name: str, X: Any) -> Any:
-    """What is given is taken into memory: X itself, or what a mapped file holds.
-
-    Raises:
-        InvalidArgument: From its shape, where an array of a file is larger than `WHOLE`; or a
-            mapped file cannot be read.
-    """
-    source = source_of(X, name)
-    if source is None:
-        return X
-    size = 8 * math.prod(X.shape)
-    if size > WHOLE:
-        raise InvalidArgument(
-            f"argument `{name}` of shape {tuple(X.shape)} comes from a file and would be taken into"
-            f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
-            " or a function that reads records in parts (docs/scale.md)"
-        )
-    source.called = name
-    return source.fetched(0, source.n)
-
-
-def _no_records(name: str, X: Any) -> InvalidArgument:
-    return InvalidArgument(
-        f"argument `{name}` is {_form(X)}; it must hold arrays of real numbers, with the records"
-        " along the first axis"
-    )
-
-
-def _common_shape(records: Any) -> tuple[int, ...] | None:
-    """The shape that most records have, of those that are arrays of numbers."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        shapes = Counter(row.shape for row in map(_row, records) if row is not None)
-    return max(shapes, key=lambda s: (shapes[s], s)) if shapes else None
+    return read_rows(array, shape)
 
 
 def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray, kind: str = "") -> Any:
@@ -389,40 +256,3 @@ def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray, kin
             + shape_hint(name, tuple(array.shape), shape, kind)
         )
     return array
-
-
-def _rows(records: Sequence[Any] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    out = np.full((len(records), *shape), np.nan)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a warning would depend on one record
-        for i, record in enumerate(records):
-            row = _row(record)
-            if row is not None and row.shape == shape:
-                out[i] = row
-    return out
-
-
-def _row(record: object) -> np.ndarray | None:
-    """One record as float64, or None where it is not an array of real numbers."""
-    try:
-        array = _plain(record)
-        kind = array.dtype.kind
-        if kind == "c":
-            return np.where(np.imag(array) == 0, np.real(array), np.nan).astype(np.float64)
-        return array.astype(np.float64) if kind in "fiubOUS" else None
-    except Exception:  # whatever one record does when it is read, it is private
-        return None
-
-
-def _plain(x: object) -> np.ndarray:
-    if isinstance(x, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
-    return np.asarray(x)
-
-
-def _form(x: object) -> str:
-    """What an argument is, without its values."""
-    shape = getattr(x, "shape", None)
-    if isinstance(shape, tuple):
-        return f"an array of shape {shape}"
-    return f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else "")

@@ -27,16 +27,13 @@ class Unreadable(InvalidArgument):
         self.what, self.remedy = what, remedy
 
 
-def read_labels(
-    path: Path, rows: int, *, named: str, key: str | None = None, column: str | None = None
-) -> list[Any]:
+def read_labels(path: Path, rows: int, *, named: str, column: str | None = None) -> list[Any]:
     """The labels in a file. Whether they can be used, `admit_people` says.
 
     Args:
         path: An npy or npz file of one axis, or a text file with one label a line.
         rows: The number of records.
         named: Where the file was named, for messages.
-        key: The name of the array in an npz file with several.
         column: The column of a text file with several, by the name in its first line.
 
     Raises:
@@ -58,7 +55,7 @@ def read_labels(
             labels = labels[1:]
         return labels
     if suffix in {".npy", ".npz"}:
-        return _array(path, suffix, key, named)
+        return _array(path, suffix, named)
     raise Unreadable(
         f"{named} has an ending that is not known",
         "give an npy or npz file, or a text file (csv, tsv, txt) with one label a line",
@@ -99,15 +96,13 @@ def _column(lines: list[list[str]], name: str, named: str) -> list[str]:
     return [line[head.index(name)] for line in lines[1:]]
 
 
-def _array(path: Path, suffix: str, key: str | None, named: str) -> list[Any]:
+def _array(path: Path, suffix: str, named: str) -> list[Any]:
     try:
         loaded = np.load(path, allow_pickle=False)
         if suffix == ".npz":
-            names = sorted(loaded.files)
-            name = key if key in names else names[0] if len(names) == 1 else None
-            if name is None:
+            if len(loaded.files) != 1:
                 raise Unreadable(f"{named} does not hold exactly one array")
-            loaded = loaded[name]
+            loaded = loaded[loaded.files[0]]
     except Unreadable:
         raise
     except (ValueError, OSError, EOFError) as error:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import InvalidArgument
-from ._door import _form
-from ._sources import unmasked
+from ._sources import form_of, unmasked
 
 NO_CLASS = -1
 _FEW_CLASSES = 64  # so many are compared with all labels at once
@@ -85,7 +84,7 @@ def public_classes(name: str, labels: object) -> np.ndarray:
     """
     sequence = isinstance(labels, Sequence) and not isinstance(labels, str | bytes)
     if not sequence and not hasattr(labels, "__array__"):
-        raise InvalidArgument(f"argument `{name}` is {_form(labels)}; give a list of labels")
+        raise InvalidArgument(f"argument `{name}` is {form_of(labels)}; give a list of labels")
     if any(map(is_missing, one_by_one(labels))):
         raise InvalidArgument(
             f"argument `{name}` has labels that are missing (None, NaN, or a text such as 'nan'"
@@ -197,7 +196,7 @@ def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
     if isinstance(y, str | bytes | Mapping) or not (
         isinstance(y, list | tuple) or hasattr(y, "__array__")
     ):
-        raise InvalidArgument(f"argument `{name}` is {_form(y)}; give one label for each record")
+        raise InvalidArgument(f"argument `{name}` is {form_of(y)}; give one label for each record")
     labels: Any = y if isinstance(y, list | tuple) else unmasked(y)
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:

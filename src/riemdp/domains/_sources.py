@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import contextvars
 import dataclasses
 import functools
 import math
 import mmap
 import secrets
+import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,11 @@ from .._errors import InvalidArgument
 from .._trees import leaves, map_leaves
 
 _READ = 1 << 23  # numbers that are read at a time where the file is made of large pieces
+WHOLE = 1 << 31  # bytes of records, as float64, that are taken into memory from a file
 _NEAR = 1 << 11  # numbers around a single record that are read with it
 _TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
 _FLOAT = np.dtype(np.float64)
-Progress = Callable[[int, int], None]
-_progress: contextvars.ContextVar[Progress | None] = contextvars.ContextVar("reading", default=None)
-
-
-@contextlib.contextmanager
-def watched(progress: Progress) -> Iterator[None]:
-    """Call `progress(read, n)` while records are read in parts: how many of the n records the
-    current pass has read. How many passes there are depends on the records, as the time does.
-    """
-    token = _progress.set(progress)
-    try:
-        yield
-    finally:
-        _progress.reset(token)
 
 
 class Unreadable(InvalidArgument):
@@ -145,9 +132,6 @@ class AbstractSource(abc.ABC):
             if self.lies_elsewhere:
                 seen = checksum(part, seen)
             yield part, start
-            progress = _progress.get()
-            if self.lies_elsewhere and progress is not None:
-                progress(stop, self.n)
         if self._first_pass is None:
             self._first_pass = seen
         elif self._first_pass != seen:
@@ -344,3 +328,83 @@ def source_of(X: object, called: str = "X") -> AbstractSource | None:
     if package in ("h5py", "zarr"):
         return Sliced(X)
     return Computed(X) if package == "dask" else None
+
+
+def same_count(name: str, counts: Sequence[int]) -> int:
+    """How many records there are, of which several arrays hold a part each.
+
+    Raises:
+        InvalidArgument: The arrays have different lengths.
+    """
+    if len(set(counts)) != 1:
+        raise InvalidArgument(
+            f"argument `{name}` has factors with different numbers of records:"
+            f" {sorted(set(counts))}"
+        )
+    return counts[0]
+
+
+def side_by_side(name: str, sources: Sequence[AbstractSource]) -> AbstractSource:
+    """One source of records of which each of several holds a part."""
+    same_count(name, [source.n for source in sources])
+    return Columns(tuple(sources))
+
+
+def taken(name: str, X: Any) -> Any:
+    """What is given is taken into memory: X itself, or what a mapped file holds.
+
+    Raises:
+        InvalidArgument: From its shape, where an array of a file is larger than `WHOLE`; or a
+            mapped file cannot be read.
+    """
+    source = source_of(X, name)
+    if source is None:
+        return X
+    size = 8 * math.prod(X.shape)
+    if size > WHOLE:
+        raise InvalidArgument(
+            f"argument `{name}` of shape {tuple(X.shape)} comes from a file and would be taken into"
+            f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
+            " or a function that reads records in parts (docs/scale.md)"
+        )
+    source.called = name
+    return source.fetched(0, source.n)
+
+
+# ------------------------------------------------------------------ records, one by one
+def read_rows(records: Sequence[Any] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Records read one by one; NaN for one that is no array of real numbers of this shape."""
+    out = np.full((len(records), *shape), np.nan)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a warning would depend on one record
+        for i, record in enumerate(records):
+            row = read_row(record)
+            if row is not None and row.shape == shape:
+                out[i] = row
+    return out
+
+
+def read_row(record: object) -> np.ndarray | None:
+    """One record as float64, or None where it is not an array of real numbers."""
+    try:
+        array = _plain(record)
+        kind = array.dtype.kind
+        if kind == "c":
+            return np.where(np.imag(array) == 0, np.real(array), np.nan).astype(np.float64)
+        return array.astype(np.float64) if kind in "fiubOUS" else None
+    except Exception:  # whatever one record does when it is read, it is private
+        return None
+
+
+def _plain(x: object) -> np.ndarray:
+    if isinstance(x, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
+    return np.asarray(x)
+
+
+def form_of(x: object) -> str:
+    """What an argument is, without its values."""
+    shape = getattr(x, "shape", None)
+    if isinstance(shape, tuple):
+        return f"an array of shape {shape}"
+    return f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else "")

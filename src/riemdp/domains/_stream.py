@@ -148,16 +148,24 @@ class Stream:
         entries = sum(math.prod(leaf.shape) for leaf in leaves(self.form))
         if self.n * entries > HELD:
             return self
-        kept = map_leaves(lambda form: np.empty((self.n, *form.shape)), self.form)
-        flags = np.empty(self.n, dtype=bool)
-        for part, first in self._parts():
-            points, outside = self.step(part)
-            there = slice(first, first + len(outside))
-            flags[there] = outside
-            for into, leaf in zip(leaves(kept), leaves(points), strict=True):
-                into[there] = leaf
-        source = Held((kept, flags))
+        source = Held(self.each(self.step))
         return dataclasses.replace(self, source=source, admit=_as_kept, step=_as_kept)
+
+    @isolated
+    def each(self, look: Callable[[Point], Any]) -> Any:
+        """What `look` makes of every admitted record, in memory: a tree of arrays with one row a
+        record, from one pass.
+        """
+        none = map_leaves(np.asarray, look(self._none()))
+        found = map_leaves(lambda x: np.empty((self.n, *x.shape[1:]), x.dtype), none)
+        for part, first in self._parts():
+            for into, leaf in zip(leaves(found), leaves(look(part)), strict=True):
+                into[first : first + len(leaf)] = leaf
+        return found
+
+    def _none(self) -> Point:
+        """No records."""
+        return map_leaves(lambda form: np.zeros((0, *form.shape)), self.source.form)
 
     def _parts(self) -> Iterator[tuple[Point, int]]:
         """(some admitted records, the number of the first), as many at a time as make a part."""
@@ -170,8 +178,7 @@ class Stream:
     @functools.cached_property
     def form(self) -> Any:
         """The shape of one record after it was moved: a tree of arrays of no record."""
-        none = map_leaves(lambda shape: np.zeros((0, *shape.shape)), self.source.form)
-        return map_leaves(lambda x: Form(np.shape(x)[1:]), self.step(none)[0])
+        return map_leaves(lambda x: Form(np.shape(x)[1:]), self.step(self._none())[0])
 
     def weighted(self, weights: np.ndarray | None, filler: tuple[Point, float] | None) -> Stream:
         """The same records with weights, and a point in the place of records that lack."""

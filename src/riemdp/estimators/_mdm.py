@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,6 @@ from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._classes import ClassMeansNoise
-from ..mechanisms._common import PointMechanism
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._parts import Apart, PrivateLabels, PublicParts
@@ -35,7 +34,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
 from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
 from ..releases._plan import made_plan
-from ..releases._remembered import counted_mechanism, mean_query
+from ..releases._remembered import counted_mechanism, remembered
 from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
@@ -287,16 +286,16 @@ class PrivateMDM(
         sizes: list[int],
     ) -> _Means:
         assert self.budget is not None
-        name = self._name(domain, min(sizes), Fraction(1))
-        local = domain.frame.local
-        mechanisms = [self._mechanism(name, local, n, n, Fraction(1)) for n in sizes]
+        name = self._name(self._facts(domain, min(sizes)))
+        facts = [self._facts(domain, n) for n in sizes]
+        mechanisms = [counted_mechanism(name, each, each.n) for each in facts]
         values = [
-            mean_query(domain, n).value(
-                of_stream(clamped.chosen(own, n))
+            each.query.value(
+                of_stream(clamped.chosen(own, each.n))
                 if isinstance(clamped, Stream)
                 else Records(clamped[own])
             )
-            for own, n in zip(divided.rows, sizes, strict=True)
+            for own, each in zip(divided.rows, facts, strict=True)
         ]
         return mechanisms, values, mechanisms[0].guarantee
 
@@ -312,12 +311,10 @@ class PrivateMDM(
                 " have",
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
-        half = Fraction(1, 2)  # of the budget: one record changes two of the means
-        name = self._name(domain, m, half)
-        local = domain.frame.local
+        # half of the budget: one record changes two of the means
+        facts, local = self._facts(domain, m, Fraction(1, 2)), domain.frame.local
         # made for m, and shown without it: the sizes of the classes are private
-        mechanism = self._mechanism(name, local, m, None, half)
-        query = mean_query(domain, m)
+        mechanism = counted_mechanism(self._name(facts), facts, None)
         # Every class is solved as n + 1 entries, those of other classes with share 0: private
         # labels decide the size of no array.
         filler = np.asarray(local.center)[None]
@@ -328,31 +325,24 @@ class PrivateMDM(
             weights = flags.astype(np.float64)
             if isinstance(clamped, Stream):
                 filled = clamped.weighted(weights, (local.center, lacking))
-                values.append(query.value(of_stream(filled)))
+                values.append(facts.query.value(of_stream(filled)))
                 continue
             shares = np.append(weights, lacking) / max(float(m), size)
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
             points = np.concatenate([entries, filler])
-            values.append(query.value(Records(points, shares)))
+            values.append(facts.query.value(Records(points, shares)))
         classes, whole = len(own), mechanism.guarantee
         if classes > 1:  # two of them together
             whole = Noise.of(self.budget, pure=mechanism.noise.is_pure).guarantee
         return [mechanism] * classes, values, whole
 
-    def _mechanism(
-        self, name: str, local: Domain, n: int, shown: int | None, part: Fraction
-    ) -> Counted:
-        """The mechanism of one class mean, with its count, for this share of the budget."""
+    def _facts(self, domain: Domain, n: int, part: Fraction = Fraction(1)) -> MeanFacts:
+        """What is public about one class mean, for this share of the budget."""
         assert self.budget is not None
-        how: dict[str, Any] = {"part": part, "count_outside": self.count_outside}
-        made, _ = counted_mechanism(name, local, n, self.budget, shown, **how)
-        return made
+        return remembered(MeanFacts(domain, n, self.budget, part, self.count_outside))
 
-    def _name(self, domain: Domain, n: int, part: Fraction) -> str:
-        if self.mechanism != "auto":
-            return self.mechanism
-        assert self.budget is not None
-        return _best(domain, n, self.budget, part, self.count_outside)
+    def _name(self, facts: MeanFacts) -> str:
+        return _best(facts) if self.mechanism == "auto" else self.mechanism
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:
@@ -399,7 +389,7 @@ class PrivateMDM(
 
 def _in_ball(mechanism: Counted, frame: Frame, release: Release) -> Release:
     """The release of a class mean, moved into the ball and carried to the user's space."""
-    moved = moved_into(release, cast(PointMechanism, mechanism.inner), frame.local)
+    moved = moved_into(release, mechanism.inner, frame.local)
     return dataclasses.replace(moved, value=frame.back(moved.value))
 
 
@@ -412,22 +402,14 @@ def _outside(_: Point, outside: np.ndarray, weights: np.ndarray) -> np.float64:
     return np.float64(np.count_nonzero(outside & (weights > 0.0)))
 
 
-@functools.lru_cache(maxsize=64, typed=True)
-def _best(
-    domain: Domain, n: int, budget: Budget, part: Fraction, count_outside: bool | None
-) -> str:
+def _best(facts: MeanFacts) -> str:
     """The mechanism of the smallest stated error: a function of public facts."""
-    manifold = domain.manifold
-    facts = MeanFacts(manifold, Ball._of(domain), n, budget, part=part)
-    rows = [
-        r
-        for r in made_plan(facts, budget, count_outside)
-        if r.mechanism in MECHANISMS and r.eligible
-    ]
+    assert isinstance(facts.budget, Budget)
+    rows = [r for r in made_plan(facts, facts.budget) if r.mechanism in MECHANISMS and r.eligible]
     known = [(r.compared, r.mechanism) for r in rows if r.compared is not None]
     if not known:
         raise InvalidArgument(
-            f"argument `budget` = {budget}: no mechanism with a formula is available on"
-            f" {manifold!r}; name one"
+            f"argument `budget` = {facts.budget}: no mechanism with a formula is available on"
+            f" {facts.manifold!r}; name one"
         )
     return min(known)[1]

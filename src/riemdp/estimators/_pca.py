@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_stack, taken
-from ..domains._sources import unmasked
+from ..domains._sources import taken, unmasked
+from ..domains._stacks import admit_stack
 from ..inference._counts import warn_of_counts
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike

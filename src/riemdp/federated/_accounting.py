@@ -13,6 +13,7 @@ import bisect
 import dataclasses
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -368,7 +369,7 @@ def most_rounds(
 
     def exceeds(count: int) -> bool:
         invited, eligible = rate
-        whole = (participation(c, invited=invited, eligible=eligible, rounds=count) for c in costs)
+        whole = (participation(c, agents=eligible, sampled=invited, rounds=count) for c in costs)
         return not all(cost.within(budget) for cost in whole)
 
     if not exceeds(rounds):
@@ -386,5 +387,9 @@ def realised_guarantee(
         return local.repeat(0)
     if how == "round-robin":
         return local.repeat(invitations)
-    invited, eligible = zip(*rates, strict=True)
-    return participation(local, invited=invited, eligible=eligible)
+    each = [
+        participation(local, agents=eligible, sampled=invited, rounds=rounds)
+        for (invited, eligible), rounds in Counter(rates).items()
+        if invited
+    ]
+    return each[0].compose(*each[1:]) if each else local.repeat(0)

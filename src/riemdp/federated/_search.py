@@ -23,8 +23,8 @@ import numpy as np
 from .._errors import InvalidArgument, RiemdpError
 from ..domains._door import admit_in_parts, admit_point, admit_records
 from ..manifolds._base import Point
+from ..mechanisms._ball_search import SearchAnswers
 from ..mechanisms._common import Floats
-from ..mechanisms._search_records import SearchAnswers
 from ..privacy import gaussian
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership

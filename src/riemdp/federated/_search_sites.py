@@ -296,11 +296,12 @@ class SearchSite:
         """The sum before noise, in whole steps: private."""
         exponent = self.noise.exponent(ask, ask.size(self.manifold))
         if ask.kind in (TANGENTS, SQUARES):
-            self._look(ask)
             X, whole = self.records.X, functools.partial(_whole, ask, exponent)
-            if not isinstance(X, Stream):
-                return whole(self.records.logs)
-            return X.moved(functools.partial(log_flagged, self.manifold, ask.center)).sums(whole)[0]
+            if isinstance(X, Stream):
+                look = functools.partial(log_flagged, self.manifold, ask.center)
+                return X.moved(look).sums(whole)[0]
+            self._look(ask)
+            return whole(self.records.logs)
         return np.array([self._count(ask) << -exponent], dtype=np.int64)
 
     def _look(self, ask: Ask) -> None:

@@ -1,8 +1,8 @@
 """The search for a private ball.
 
-It sees records only through noisy answers (`Answers`): counts of records, and means of clipped
-tangent vectors. Each answer costs a public share of the budget, and the shares add up to at most 1,
-which a `Purse` holds them to.
+It sees records only through noisy answers (`SearchAnswers`): counts of records, and means of
+clipped tangent vectors. Each answer costs a public share of the budget, and the shares add up to at
+most 1, which a `Purse` holds them to.
 What comes next may depend on earlier answers, because those are released; the guarantee of the
 whole transcript is proved in docs/proofs/private-ball.md.
 """
@@ -14,16 +14,39 @@ import dataclasses
 import math
 from fractions import Fraction
 
+import numpy as np
+
+from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
+from ..domains._adaptive import SearchDomain
+from ..domains._door import admit_point
+from ..domains._ends import end_of
+from ..manifolds._base import Point
+from ..privacy._noise import Noise
+from ._common import Floats
 from ._search_plan import HALF_OCTAVES, ROOT_TWO, SCALE_STEPS, SearchPlan
+from ._shrinking import bend_of, kept
 
 # The range of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
 SCALE_RANGE = 80.0
 _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
 _MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
+# A move after which the centre may still be far: in units of the curvature's radius, and of the
+# radius that vectors were clipped at.
+_LONG, _CLIPPED = 1.0, 0.3
 
 
-class Answers(abc.ABC):
-    """Noisy answers about private records. Each call spends its share and releases its answer."""
+class SearchAnswers(abc.ABC):
+    """A current centre, and noisy answers about private records, whoever holds them: one party
+    (`SearchRecords`), or several sites (`riemdp.federated`). Each answer spends its share.
+
+    Attributes:
+        center: The current centre: public, or a function of released answers.
+        unit: The largest radius of the search; radii of the plan are in this unit.
+    """
+
+    def __init__(self, domain: SearchDomain, noise: Noise):
+        self.domain, self.manifold, self.noise = domain, domain.manifold, noise
+        self.center, self.unit = domain.center, 1.0
 
     @property
     @abc.abstractmethod
@@ -39,19 +62,41 @@ class Answers(abc.ABC):
         """Noisy number of records whose scale factor number `factor` is at most `scale`."""
 
     @abc.abstractmethod
-    def set_scales(self, scales: tuple[float, ...]) -> None:
-        """Take the first centre, at these scales, as the centre."""
-
-    @abc.abstractmethod
     def count(self, radius: float, share: float | Fraction) -> float:
         """Noisy number of records within `radius` of the centre."""
 
     @abc.abstractmethod
-    def move(self, radius: float, share: float | Fraction, stretch: float) -> bool | None:
+    def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
+        """Coordinates at the centre of the mean of all tangent vectors, each shortened to `radius`
+        (of the space) and 0 for a record without one, with noise; and the scale of that noise.
+        """
+
+    @abc.abstractmethod
+    def take(self, center: Point) -> None:
+        """Look from this centre from now on."""
+
+    def set_scales(self, scales: tuple[float, ...]) -> None:
+        """Take the first centre, at these scales, as the centre."""
+        center = self.domain.first_center(scales)
+        # radii of the plan are in units of the first search radius
+        self.unit = self.domain.largest(center)
+        self.take(center)
+
+    def size(self, radius: float) -> float:
+        """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
+        return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
+
+    def move(self, radius: float, share: float | Fraction, stretch: float) -> bool:
         """Release the mean of the records' tangent vectors at the centre, clipped at `radius`, and
         take the end of `stretch` times it as the centre. True: the move was so long that the next
         centre may still be far from the records, a function of released numbers.
         """
+        manifold, r = self.manifold, radius * self.unit
+        noisy, scale = self.noisy_mean(r, share)
+        y = kept(self.noise, manifold, self.center, stretch * noisy, stretch * scale, r)
+        self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
+        length = float(np.linalg.norm(y))
+        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
 
 
 @dataclasses.dataclass
@@ -80,13 +125,13 @@ class SearchResult:
         return 1 - self.spent - Fraction(self.plan.outside_share)
 
 
-def _begun(plan: SearchPlan, answers: Answers) -> SearchPlan:
+def _begun(plan: SearchPlan, answers: SearchAnswers) -> SearchPlan:
     """The plan for the count of valid records, which is the first answer."""
     plan.check()
     return plan.among(answers.valid(plan.valid_share))
 
 
-def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
+def run_search(plan: SearchPlan, answers: SearchAnswers) -> SearchResult:
     """Count the valid records, locate the scale, then the radius, then the centre and the radius
     again, until the radius no longer changes.
 
@@ -111,7 +156,7 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
     return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, rounds)
 
 
-def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
+def run_short_search(plan: SearchPlan, answers: SearchAnswers) -> SearchResult:
     """Count the valid records, locate the scale, the median distance, and if n allows a centre and
     the median distance about it. Every decision is a function of the plan and of released answers.
     """
@@ -128,7 +173,7 @@ def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
     return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, len(radii) - 1)
 
 
-def _median_radius(plan: SearchPlan, answers: Answers, largest: float, counts: int) -> float:
+def _median_radius(plan: SearchPlan, answers: SearchAnswers, largest: float, counts: int) -> float:
     """The median distance, to a factor 2^(1/4), among 2^counts half octaves below `largest`."""
     low, high = -(2**counts), 0
     for _ in range(counts):
@@ -140,11 +185,11 @@ def _median_radius(plan: SearchPlan, answers: Answers, largest: float, counts: i
     return largest * 2.0 ** ((low + high) / 4)
 
 
-def _worth_another(plan: SearchPlan, answers: Answers) -> bool:
+def _worth_another(plan: SearchPlan, answers: SearchAnswers) -> bool:
     return answers.left - plan.centre_share - 4 * plan.fine_share > 0.5
 
 
-def _locate_scale(plan: SearchPlan, answers: Answers, factor: int) -> float:
+def _locate_scale(plan: SearchPlan, answers: SearchAnswers, factor: int) -> float:
     """The median of a scale factor, by bisection with noisy counts."""
     low, high = -SCALE_RANGE, SCALE_RANGE
     for _ in range(SCALE_STEPS):
@@ -156,7 +201,7 @@ def _locate_scale(plan: SearchPlan, answers: Answers, factor: int) -> float:
     return (low + high) / 2
 
 
-def _first_radius(plan: SearchPlan, answers: Answers) -> float:
+def _first_radius(plan: SearchPlan, answers: SearchAnswers) -> float:
     """The smallest power of 2 (times the largest radius) that holds `coarse_rank` records."""
     rank, share = plan.coarse_rank, plan.coarse_share
     low, high = math.floor(math.log2(plan.smallest / plan.largest)), 0
@@ -172,7 +217,7 @@ def _first_radius(plan: SearchPlan, answers: Answers) -> float:
     return radius
 
 
-def _next_radius(plan: SearchPlan, answers: Answers, radius: float) -> float:
+def _next_radius(plan: SearchPlan, answers: SearchAnswers, radius: float) -> float:
     """From the radius about the last centre, up or down to the one about this centre."""
     rank, share = plan.fine_rank(float(answers.left)), plan.fine_share
     step = 0
@@ -192,7 +237,7 @@ def _next_radius(plan: SearchPlan, answers: Answers, radius: float) -> float:
     return max(radius, plan.smallest)
 
 
-def _refined(plan: SearchPlan, answers: Answers, radius: float) -> float:
+def _refined(plan: SearchPlan, answers: SearchAnswers, radius: float) -> float:
     """The radius between radius / sqrt 2 and radius, to a factor 2^(1/8), by two bisections."""
     rank = plan.fine_rank(float(answers.left))
     low, high = max(radius / ROOT_TWO, plan.smallest), radius

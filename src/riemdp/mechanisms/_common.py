@@ -17,11 +17,11 @@ from .._errors import InvalidArgument, invalid, real
 from .._isolation import isolated
 from .._trees import all_finite, map_leaves
 from ..domains import Ball, Domain
-from ..domains._clamp import LOOSE, clamp
+from ..domains._clamp import LOOSE
 from ..inference._error_law import ErrorLaw
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, pure
 from ..privacy._noise import LaplaceNoise, Noise
 from ..randomness import NoiseSource
@@ -37,22 +37,13 @@ ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default e
 
 
 # -------------------------------------------------------------------- public arguments
-def optional_ball(manifold: AbstractManifold, ball: Ball | None) -> Ball | None:
-    """A ball that fits the manifold, or None."""
+def optional_domain(manifold: AbstractManifold, ball: Ball | None) -> Domain | None:
+    """The ball bound to the manifold, or None; values can be moved into it."""
     if ball is None:
         return None
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius)")
-    ball.on(manifold)
-    return ball
-
-
-def optional_domain(manifold: AbstractManifold, ball: Ball | None) -> Domain | None:
-    """The ball bound to the manifold, or None; values can be moved into it."""
-    checked = optional_ball(manifold, ball)
-    if checked is None:
-        return None
-    domain = checked.on(manifold)
+    domain = ball.on(manifold)
     _ = domain.fold  # raises where a move would take values apart
     return domain
 
@@ -109,7 +100,11 @@ def gaussian_multiplier(budget: Budget | Noise, calibration: str) -> float:
 # -------------------------------------------------------------------- private values
 def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
     """A single private value of the right shape and finite. The message never shows what it was."""
-    checked = _single(manifold, name, value)
+    checked = map_leaves(np.asarray, manifold._coerce(name, value))  # on the host
+    if manifold._batch_shape(checked) != ():
+        raise InvalidArgument(
+            f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"
+        )
     if not all_finite(checked):
         raise InvalidArgument(
             f"argument `{name}` has entries that are not finite; replace such records before"
@@ -140,54 +135,6 @@ def admitted(manifold: AbstractManifold, name: str, value: Point, domain: Domain
         )
     point = manifold._repair(checked)
     return point if domain is None else domain.fold_value(point)
-
-
-def admitted_coordinates(
-    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, at: Any
-) -> Floats:
-    """The same, as orthonormal coordinates of the log at a public base, of which `at` is
-    `prepared`.
-    """
-    point = admitted(manifold, name, value, domain)
-    return np.asarray(manifold._log_coordinates_from(at, point))
-
-
-def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
-    checked = map_leaves(np.asarray, manifold._coerce(name, value))  # on the host
-    if manifold._batch_shape(checked) != ():
-        raise InvalidArgument(
-            f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"
-        )
-    return checked
-
-
-def tangent_coordinates(
-    manifold: AbstractManifold, name: str, value: Tangent, point: Point, at: Any
-) -> tuple[Floats, bool]:
-    """The coordinates of one finite private vector at a public point, of which `at` is `prepared`,
-    and whether it is tangent there (to an error of 1e-6).
-
-    Raises:
-        InvalidArgument: Not one finite array. The message never shows the value.
-    """
-    checked = one_value(manifold, name, value)
-    y = np.asarray(manifold._to_coordinates_from(at, checked))
-    return y, bool(np.all(manifold._is_tangent(point, checked, 1e-6)))
-
-
-def prepared(manifold: AbstractManifold, base: Point) -> Any:
-    """What formulas need of a public base, worked out once and for all."""
-    return manifold._prepared(base)
-
-
-def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
-    """The tangent vector with these coordinates, where `at` is `prepared`."""
-    return manifold._from_coordinates_from(at, y)
-
-
-def clamp_point(manifold: AbstractManifold, ball: Ball, point: Point) -> Point:
-    """One point moved radially into the ball: post-processing of a release."""
-    return clamp(manifold, ball.center, ball.radius, map_leaves(np.asarray, point))
 
 
 # -------------------------------------------------------------------- mechanisms of one value

@@ -10,11 +10,9 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
 from .._trees import leaves, map_leaves
-from ..domains._stream import mean_of
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -116,9 +114,8 @@ class ExtrinsicGaussian(_Extrinsic):
         """For an arithmetic mean of records in the ball."""
         return cls(
             facts.manifold,
-            sensitivity=facts.ambient_sensitivity,
-            budget=facts.for_gaussian,
-            calibration=facts.calibration,
+            sensitivity=facts.of_arrays.sensitivity,
+            budget=facts.noise(pure=False),
             adjacency=facts.adjacency,
         )
 
@@ -169,7 +166,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
         """For an arithmetic mean of records in the ball."""
         return cls(
             facts.manifold,
-            sensitivity=facts.ambient_sensitivity,
+            sensitivity=facts.of_arrays.sensitivity,
             epsilon=facts.noise(pure=True),
             adjacency=facts.adjacency,
         )
@@ -188,15 +185,6 @@ def ambient_dimension(manifold: AbstractManifold) -> int:
     if isinstance(manifold, Product):
         return sum(ambient_dimension(m) for m in manifold.manifolds)
     return manifold.dim if isinstance(manifold, AbstractSPD) else math.prod(manifold.shape)
-
-
-def ambient_mean(
-    manifold: AbstractManifold, records: Point, weights: ArrayLike | None = None
-) -> Any:
-    """Weighted arithmetic mean of the records as ambient arrays (the query of the extrinsic
-    baselines).
-    """
-    return mean_of(records, None if weights is None else np.asarray(weights), lambda part: part)
 
 
 def _with_noise(manifold: AbstractManifold, noisy: Point) -> Point:

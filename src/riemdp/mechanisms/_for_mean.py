@@ -8,56 +8,80 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
+from .._trees import leaves
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..statistics import AmbientMean, FrechetMean
-from ..statistics._sensitivity import REPLACE_ONE
-from ._common import PointMechanism
-from ._counted import share_of_count
+from ..statistics._sensitivity import REPLACE_ONE, public_weights
+from ._common import PointMechanism, PureMechanism
+from ._counted import Counted, check_wanted, share_of_count
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeanFacts:
-    """The public facts of a private mean, and the sensitivities that follow from them.
+    """The public facts of a private mean, and the sensitivities that follow from them. Facts that
+    say the same are equal, also those of a ball that was written anew.
 
     Attributes:
-        manifold: The space.
-        ball: The public domain of the records.
+        domain: The public ball of the records, bound to its space.
         n: The public number of records (a lower bound of it, under add-or-remove-one).
         budget: What the release may spend, or noise that was made of it.
         part: The share of the budget that is spent, exactly.
         count_outside: Whether a count of the records outside the ball shares it; see
             `share_of_count`.
-        tolerance: Public tolerance of the solver, or None: the query chooses it.
         weights: Public weights, or None.
-        calibration: "analytic" or "classical", for Gaussian mechanisms.
         adjacency: "replace-one" or "add-or-remove-one".
-        shrink: Whether Gaussian noise is followed by James-Stein shrinking towards the centre; None
-            decides by public numbers, as `WrappedGaussian` does.
         gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
             It is stored and not evaluated.
     """
 
-    manifold: AbstractManifold
-    ball: Ball
+    domain: Domain
     n: int
     budget: Budget | Noise
     part: Fraction = Fraction(1)
     count_outside: bool | None = False
-    tolerance: float | None = None
     weights: Any = None
-    calibration: str = "analytic"
     adjacency: str = REPLACE_ONE
     gradient: Callable[[Point], Tangent] | None = None
-    shrink: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_wanted(self.count_outside)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", public_weights(self.weights, self.n))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MeanFacts) and self._said == other._said
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    @functools.cached_property
+    def _said(self) -> tuple[Any, ...]:
+        place, arrays = self.domain, [np.asarray(leaf) for leaf in leaves(self.domain.center)]
+        center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
+        spent = (self.n, self.budget, self.part, self.count_outside, self.adjacency)
+        own = None if self.may_be_kept else object()
+        return (type(place), place.manifold, center, float(place.radius), *spent, own)
 
     @property
-    def domain(self) -> Domain:
-        """The ball bound to its space."""
-        return self.ball.on(self.manifold)
+    def may_be_kept(self) -> bool:
+        """Whether nothing in it is of the records, or as large as they are."""
+        return self.weights is None and self.gradient is None
+
+    @property
+    def manifold(self) -> AbstractManifold:
+        """The space."""
+        return self.domain.manifold
+
+    @functools.cached_property
+    def ball(self) -> Ball:
+        """The public ball of the records."""
+        return Ball._of(self.domain)
 
     def whole(self, *, pure: bool | None = None) -> Noise:
         """What the mean and its count may spend, by a pure or by a Gaussian mechanism; None: by
@@ -73,42 +97,22 @@ class MeanFacts:
         """What the mean may spend."""
         return self.whole(pure=pure).share(1 - self.share_of_count(pure=pure))
 
-    @property
-    def for_gaussian(self) -> Budget | Noise:
-        """What a Gaussian mechanism may spend: the classical formula is one for budgets."""
-        return self.budget if self.calibration != "analytic" else self.noise(pure=False)
+    def counted(self, inner: PointMechanism, shown: int | None) -> Counted:
+        """A mechanism that was built for these facts, with the count that they leave a share for;
+        `shown` is the number of records, where it is public.
+        """
+        pure = isinstance(inner, PureMechanism)
+        return Counted(inner, self.whole(pure=pure), self.share_of_count(pure=pure), shown)
 
     @functools.cached_property
     def query(self) -> FrechetMean:
         """The mean as a query that owns its sensitivity."""
-        return FrechetMean(
-            self.domain,
-            self.n,
-            adjacency=self.adjacency,
-            weights=self.weights,
-            tolerance=self.tolerance,
-        )
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest distance of the means of neighbours, tolerance and rounding included."""
-        return self.query.sensitivity
-
-    @property
-    def gradient_sensitivity(self) -> float:
-        """Largest change of the gradient of the mean's objective, rounding included."""
-        return self.query.gradient_sensitivity
+        return FrechetMean(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
 
     @functools.cached_property
-    def ambient_sensitivity(self) -> float:
-        """Largest distance of the arithmetic means of neighbours, as arrays, rounding included."""
-        query = AmbientMean(
-            self.domain,
-            self.n,
-            adjacency=self.adjacency,
-            weights=self.weights,
-        )
-        return query.sensitivity
+    def of_arrays(self) -> AmbientMean:
+        """The arithmetic mean of the records as arrays, as such a query."""
+        return AmbientMean(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
 
 
 class ForMeans(Protocol):

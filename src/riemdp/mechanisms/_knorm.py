@@ -108,12 +108,12 @@ class KNormGradient(PureMechanism):
             it; a JAX function, or `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum
             d^2.
         sensitivity: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the
-            ball if one is given; for the mean `statistics.mean_gradient_sensitivity`.
+            ball if one is given; for the mean `FrechetMean.gradient_sensitivity`.
         epsilon: Above 0; a number or a `Budget`, of which epsilon alone is spent.
         strong_convexity: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F).
             Default 1 on Hadamard spaces, which is right for the mean; elsewhere it has to be given
-            (`statistics.strong_convexity` for the mean). Without such a bound there is no exact
-            sampler, and the mechanism refuses.
+            (`ball.on(manifold).strong_convexity` for the mean). Without such a bound there is no
+            exact sampler, and the mechanism refuses.
         ball: Public `Ball` that the density is restricted to: required on spaces that are not
             Hadamard, and where the Laplace law of scale s / h does not exist or reaches beyond
             what float64 holds.
@@ -171,7 +171,7 @@ class KNormGradient(PureMechanism):
                     "strong_convexity",
                     None,
                     f"on {manifold!r} exact sampling needs h with |grad F(x)| >= h d(x, minimiser);"
-                    " give it (riemdp.statistics.strong_convexity(manifold, ball) for the mean)",
+                    " give it (ball.on(manifold).strong_convexity for the mean)",
                 )
             h = 1.0
         h = real("strong_convexity", h, above=0.0)
@@ -330,7 +330,7 @@ class KNormGradient(PureMechanism):
         return cls(
             facts.manifold,
             objective_gradient=_no_data if facts.gradient is None else facts.gradient,
-            sensitivity=facts.gradient_sensitivity,
+            sensitivity=facts.query.gradient_sensitivity,
             epsilon=facts.noise(pure=True),
             strong_convexity=facts.domain.strong_convexity,
             ball=facts.ball,

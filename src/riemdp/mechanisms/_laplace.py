@@ -166,7 +166,7 @@ class RiemannianLaplace(PureMechanism):
         """For a Frechet mean of records in the ball."""
         return cls(
             facts.manifold,
-            sensitivity=facts.sensitivity,
+            sensitivity=facts.query.sensitivity,
             epsilon=facts.noise(pure=True),
             ball=facts.ball,
             adjacency=facts.adjacency,

@@ -32,12 +32,12 @@ from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
-from ._ball_search import SearchResult, run_search
+from ._ball_search import SearchAnswers, SearchResult, run_search
 from ._base import Drawn
 from ._common import Floats, needs_log
 from ._purse import BudgetedMechanism
 from ._search_plan import SearchPlan, plan_search
-from ._search_records import SearchAnswers, SearchRecords, final_radius, outside_of
+from ._search_records import SearchRecords, final_radius, outside_of
 from ._shrinking import kept
 from ._streamed_search import StreamedRecords
 

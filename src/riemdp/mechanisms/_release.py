@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, warn_with_release
+from .._errors import warn_with_release
 from .._trees import map_leaves
 from ..domains import Ball
 from ..inference._error_law import ErrorLaw
@@ -44,7 +44,8 @@ class Release:
         reproducible: True if the noise came from a seed; then nothing here is private.
         sensitivity: The sensitivity that the scale was made from, for the neighbours of
             `guarantee.adjacency`.
-        error_law: Law of the distance to the value before noise, None where no formula is known.
+        error_law: Law of the distance to the value before noise, None where no formula is known:
+            with probability q noise does not exceed `error_law.quantile(q)`.
         facts: Further public `Facts`, with types: the ball, the number of records, the query.
             `details` is a read-only mapping of the same names.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
@@ -85,22 +86,6 @@ class Release:
         error from noise alone. None without a formula.
         """
         return None if self.error_law is None else self.error_law.expected_error
-
-    def error_quantile(self, q: float) -> float:
-        """The distance to the protected value that noise does not exceed with probability q.
-
-        Args:
-            q: Between 0 and 1, both excluded.
-
-        Raises:
-            InvalidArgument: No formula is known here.
-        """
-        if self.error_law is None:
-            raise InvalidArgument(
-                f"no formula for the error of {self.mechanism!r} here; simulate it with public data"
-                " and a seed"
-            )
-        return self.error_law.quantile(q)
 
     def confidence_region(
         self,

@@ -1,92 +1,39 @@
-"""Where a search for a ball stands, and how its noisy answers move it: one code for records that
-one party holds (`SearchRecords`) and for records at several sites (`riemdp.federated`).
+"""The answers of a search for a ball about records that one party holds.
 
 What is asked next is decided in `_ball_search`, from answers alone.
 """
 
 from __future__ import annotations
 
-import abc
 import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
-from ..domains._clamp import readable
-from ..domains._door import admit_point
-from ..domains._ends import end_of
-from ..domains._stream import Stream
+from ..domains._clamp import in_parts, readable
 from ..inference._counts import OutsideCount
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..privacy._noise import Noise
 from ..statistics import FrechetVariance, Records, TangentMean
-from ..statistics._tangent_mean import log_flagged
-from ._ball_search import Answers, SearchResult
+from ..statistics._tangent_mean import Flags, log_flagged
+from ._ball_search import SearchAnswers, SearchResult
 from ._common import Floats
 from ._purse import Purse
-from ._shrinking import bend_of, kept
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
     from .._namespace import Array
 
-# A move after which the centre may still be far: in units of the curvature's radius, and of the
-# radius that vectors were clipped at.
-_LONG, _CLIPPED = 1.0, 0.3
-_CENTER_SHARE = Fraction(
-    7, 10
-)  # of what a search for a ball alone has left; the radius has the rest
+T = TypeVar("T")
+# Of what a search for a ball alone has left; the radius has the rest.
+_CENTER_SHARE = Fraction(7, 10)
 _COUNTS = 8  # for that radius, at most
-
-
-class SearchAnswers(Answers):
-    """A current centre, and noisy answers about private records, whoever holds them.
-
-    Attributes:
-        center: The current centre: public, or a function of released answers.
-        unit: The largest radius of the search; radii of the plan are in this unit.
-    """
-
-    def __init__(self, domain: SearchDomain, noise: Noise):
-        self.domain, self.manifold, self.noise = domain, domain.manifold, noise
-        self.center, self.unit = domain.center, 1.0
-
-    @abc.abstractmethod
-    def noisy_mean(self, radius: float, share: float | Fraction) -> tuple[Floats, float]:
-        """Coordinates at the centre of the mean of all tangent vectors, each shortened to `radius`
-        (of the space) and 0 for a record without one, with noise; and the scale of that noise.
-        """
-
-    @abc.abstractmethod
-    def take(self, center: Point) -> None:
-        """Look from this centre from now on."""
-
-    def set_scales(self, scales: tuple[float, ...]) -> None:
-        """See `Answers`."""
-        center = self.domain.first_center(scales)
-        # radii of the plan are in units of the first search radius
-        self.unit = self.domain.largest(center)
-        self.take(center)
-
-    def size(self, radius: float) -> float:
-        """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
-        return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
-
-    def move(self, radius: float, share: float | Fraction, stretch: float) -> bool:
-        """See `Answers`."""
-        manifold, r = self.manifold, radius * self.unit
-        noisy, scale = self.noisy_mean(r, share)
-        y = kept(self.noise, manifold, self.center, stretch * noisy, stretch * scale, r)
-        self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
-        length = float(np.linalg.norm(y))
-        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
 
 
 class SearchRecords(SearchAnswers):
@@ -103,14 +50,12 @@ class SearchRecords(SearchAnswers):
         self.logs: Floats = np.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
         self.has_log = np.zeros(0, dtype=bool)
-        self._scales: tuple[np.ndarray, np.ndarray] | None = None
+        self._scales: tuple[Any, Any] | None = None
 
-    @functools.cached_property
+    @property
     def n(self) -> int:
         """How many records there are."""
-        return (
-            self.X.n if isinstance(self.X, Stream) else int(self.manifold._batch_shape(self.X)[0])
-        )
+        return int(self.manifold._batch_shape(self.X)[0])
 
     # ------------------------------------------------------------------ answers, with noise
     @property
@@ -137,17 +82,26 @@ class SearchRecords(SearchAnswers):
         return noisy, scale
 
     # ------------------------------------------------------------------ exact, never released
+    def _each(self, look: Callable[[Point], T]) -> T:
+        """What `look` makes of every record."""
+        return in_parts(self.manifold, look, self.X)
+
+    def _number(self, flags: Flags) -> int:
+        """How many records have the flag."""
+        return int(np.count_nonzero(flags))
+
     def valid_count(self) -> int:
         """How many records are points of the space."""
-        return int(np.count_nonzero(valid_flags(self.manifold, self.domain.center, self.X)))
+        flags = functools.partial(valid_flags, self.manifold, self.domain.center)
+        return self._number(self._each(flags))
 
     def scales_below(self, factor: int, scale: float) -> int:
         """How many records have this scale factor at most `scale`."""
         if self._scales is None:
-            scales, given = log_scales(self.manifold, self.domain.center, self.X)
-            self._scales = np.asarray(scales), np.asarray(given)
+            look = functools.partial(log_scales, self.manifold, self.domain.center)
+            self._scales = self._each(look)
         scales, given = self._scales
-        return int(np.count_nonzero(given & (scales[:, factor] <= scale)))
+        return self._number(given & (scales[:, factor] <= scale))
 
     def take(self, center: Point) -> None:
         """Look from this centre from now on."""
@@ -157,7 +111,7 @@ class SearchRecords(SearchAnswers):
 
     def within(self, radius: float) -> int:
         """How many records lie within a radius of the plan."""
-        return int(np.count_nonzero(self.has_log & (self.distances <= radius * self.unit)))
+        return self._number(self.has_log & (self.distances <= radius * self.unit))
 
     def coordinates(self, query: TangentMean) -> Floats:
         """The value of a query about the centre."""
@@ -165,12 +119,12 @@ class SearchRecords(SearchAnswers):
 
     def cut(self, query: FrechetVariance) -> Records:
         """The terms of a variance about the centre."""
-        return query.cut(np.asarray(self.distances))
+        return query.cut(self.distances)
 
 
-def valid_flags(manifold: AbstractManifold, center: Point, X: Point) -> Bool[Array, " n"]:
+def valid_flags(manifold: AbstractManifold, center: Point, X: Point) -> Flags:
     """Which records are points of the space."""
-    return readable(manifold, center, X)[1]
+    return np.asarray(readable(manifold, center, X)[1])
 
 
 def log_scales(

@@ -24,10 +24,8 @@ from ._common import (
     CALIBRATIONS,
     Floats,
     PointMechanism,
-    from_coordinates,
     gaussian_multiplier,
-    prepared,
-    tangent_coordinates,
+    one_value,
 )
 from ._lattice import grid_of, on_grid, with_noise
 
@@ -127,12 +125,13 @@ class TangentGaussian(PointMechanism):
         return LATTICE if isinstance(self.manifold, Euclidean) else IDEALISED
 
     def _admit(self, value: Point) -> Floats:
-        found, tangent = tangent_coordinates(self.manifold, "value", value, self.at, self._prepared)
-        if not tangent:
+        manifold, given = self.manifold, one_value(self.manifold, "value", value)
+        found = np.asarray(manifold._to_coordinates_from(self._prepared, given))
+        if not np.all(manifold._is_tangent(self.at, given, 1e-6)):
             raise invalid(
                 "at",
                 "the given point",
-                f"the value is not tangent to {self.manifold!r} there; project it with "
+                f"the value is not tangent to {manifold!r} there; project it with "
                 "`manifold.to_tangent`. Nothing was spent",
             )
         # what rounding left of a normal part of the value has no coordinates, and gets no noise
@@ -140,11 +139,11 @@ class TangentGaussian(PointMechanism):
 
     @functools.cached_property
     def _prepared(self) -> Any:
-        return prepared(self.manifold, self.at)
+        return self.manifold._prepared(self.at)
 
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Tangent, None]:
         y = with_noise(value, self.scale, source, pure=False)
-        return from_coordinates(self.manifold, self._prepared, y), None
+        return self.manifold._from_coordinates_from(self._prepared, y), None
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

@@ -16,7 +16,7 @@ from ..domains import Ball, Domain
 from ..inference._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ..inference._region import Observation
 from ..manifolds._base import Point
-from ._common import Floats, PointMechanism, prepared
+from ._common import Floats, PointMechanism
 
 if TYPE_CHECKING:
     from .._namespace import Array
@@ -44,8 +44,8 @@ class AbstractTangentNoise(PointMechanism):
 
     @functools.cached_property
     def _at_base(self) -> Any:
-        """What is `prepared` of the base."""
-        return prepared(self.manifold, self.base)
+        """What formulas need of the base, worked out once and for all."""
+        return self.manifold._prepared(self.base)
 
     @property
     def _domain(self) -> Domain | None:

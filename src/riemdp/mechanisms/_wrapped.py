@@ -37,7 +37,7 @@ from ._common import (
     CALIBRATIONS,
     Floats,
     PureMechanism,
-    admitted_coordinates,
+    admitted,
     gaussian_multiplier,
     needs_log,
     optional_domain,
@@ -124,7 +124,8 @@ class AbstractWrapped(AbstractTangentNoise):
         return slack_of(self.scale, self.manifold.dim) + value
 
     def _admit(self, value: Point) -> Floats:
-        return admitted_coordinates(self.manifold, "value", value, self._domain, self._at_base)
+        point = admitted(self.manifold, "value", value, self._domain)
+        return np.asarray(self.manifold._log_coordinates_from(self._at_base, point))
 
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
         y = with_noise(value, self.scale, source, pure=isinstance(self, PureMechanism))
@@ -256,12 +257,10 @@ class WrappedGaussian(AbstractWrapped):
         return cls(
             facts.manifold,
             facts.domain.center,
-            sensitivity=facts.sensitivity,
-            budget=facts.for_gaussian,
-            calibration=facts.calibration,
+            sensitivity=facts.query.sensitivity,
+            budget=facts.noise(pure=False),
             ball=facts.ball,
             adjacency=facts.adjacency,
-            shrink=facts.shrink,
         )
 
     # ---------------------------------------------------------------- errors and attacks

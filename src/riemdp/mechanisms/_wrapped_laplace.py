@@ -95,7 +95,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         return cls(
             facts.manifold,
             facts.domain.center,
-            sensitivity=facts.sensitivity,
+            sensitivity=facts.query.sensitivity,
             epsilon=facts.noise(pure=True),
             ball=facts.ball,
             adjacency=facts.adjacency,

@@ -19,7 +19,7 @@ from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..problems._problem import Problem
-from ..statistics._sensitivity import mean_gradient_sensitivity
+from ..statistics._sensitivity import REPLACE_ONE, gradient_bound
 from ._adaptive_clip import ADAPTIVE
 from ._private_step import Batches, NoisyGradient
 from ._records import PrivateRecords
@@ -400,5 +400,6 @@ def domain_radius(problem: Problem) -> float:
             " public ball, such as problems.frechet_mean(manifold, ball=Ball(center, radius)); use"
             " sensitivity='clip' for this one"
         )
-    diameter = mean_gradient_sensitivity(problem.manifold, problem.ball, 1)
+    domain = problem.ball.on(problem.manifold)
+    diameter = gradient_bound(domain, 1, adjacency=REPLACE_ONE, weights=None)
     return problem.record_lipschitz * diameter / 2.0

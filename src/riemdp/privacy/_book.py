@@ -80,7 +80,6 @@ class State:
     spent: Guarantee  # what was drawn
     filtered: _filter.Spent  # what counts against the budget: runs with all that they planned
     runs: tuple[tuple[Guarantee, Guarantee], ...] = ()  # (whole, drawn so far) of planned runs
-    charges: int = 0
     parts: tuple[tuple[str, State], ...] = ()  # of disjoint people, by name
 
     @staticmethod
@@ -95,11 +94,6 @@ class State:
         releases.
         """
         return dict(self.parts).get(part, replace(self, parts=(), runs=())) if part else self
-
-    @property
-    def all_charges(self) -> int:
-        """How many charges there were, to the whole and to its parts."""
-        return self.charges + sum(part.charges - self.charges for _, part in self.parts)
 
     @property
     def costliest(self) -> Guarantee:
@@ -152,7 +146,6 @@ class State:
             self,
             spent=self.spent.compose(guarantee),
             filtered=self.filtered if counted is None else self.filtered.with_(counted),
-            charges=self.charges + 1,
         )
 
 

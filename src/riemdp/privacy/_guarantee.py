@@ -92,7 +92,15 @@ class Guarantee:
         return bounds.within(self.parts, budget.epsilon, budget.delta)
 
     def trade_off(self) -> TradeOff:
-        """What an attacker who decides between two neighbouring data sets can do at best."""
+        """What an attacker who guesses from the releases which of two neighbouring data sets was
+        used can do at best: `trade_off().rate(f)` bounds the rate of true positives at the rate f
+        of false ones.
+
+        Examples:
+            >>> from riemdp.privacy import gaussian
+            >>> round(gaussian(1.0).trade_off().rate(0.01), 4)
+            0.0924
+        """
         return bounds.trade_off(self.parts)
 
     @property
@@ -247,31 +255,6 @@ class Guarantee:
         if isinstance(part, GroupEvent):
             return GroupEvent(part.size * size, part.inner)
         return None
-
-    def attack_rate(self, false_positives: float) -> float:
-        """The largest true-positive rate of any test that guesses from the releases which of two
-        neighbouring data sets was used, at a given false-positive rate.
-
-        Args:
-            false_positives: How often the test may accuse wrongly, in [0, 1].
-
-        Returns:
-            An upper bound in [0, 1]; without any release it is `false_positives` itself. Exact for
-            Gaussian releases, Phi(Phi^-1(false_positives) + mu), and for one pure release.
-
-        Raises:
-            InvalidArgument: `false_positives` is outside [0, 1].
-
-        Source:
-            Dong, Roth and Su 2022, Definition 2.1 and Proposition 2.12.
-
-        Examples:
-            >>> from riemdp.privacy import gaussian
-            >>> round(gaussian(1.0).attack_rate(0.01), 4)
-            0.0924
-        """
-        f = real("false_positives", false_positives, at_least=0.0, at_most=1.0)
-        return self.trade_off().rate(f)
 
     # ---------------------------------------------------------------- other libraries
     def to_dp_event(self) -> Any:

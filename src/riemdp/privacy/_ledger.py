@@ -123,7 +123,7 @@ class Ledger:
     @property
     def charges(self) -> int:
         """How many releases were charged."""
-        return self._state().all_charges
+        return len(self.entries)
 
     @property
     def parts(self) -> dict[str, Guarantee]:
@@ -137,7 +137,10 @@ class Ledger:
         and the `part` it was charged to. A part has its own and those of the whole.
         """
         with self._book.held():
-            return tuple(e for e in self._book.entries if self._part in ("", e.part) or not e.part)
+            return self._entries()
+
+    def _entries(self) -> tuple[Entry, ...]:
+        return tuple(e for e in self._book.entries if self._part in ("", e.part) or not e.part)
 
     def holds(self, charge: str) -> bool:
         """Whether this ledger took a charge.
@@ -260,13 +263,12 @@ class Ledger:
         return Entry.now(what, guarantee, new_id() if run is None else run, self._part, of)
 
     def _refusal(self, spent: State, guarantee: Guarantee) -> str:
-        epsilon = spent.costliest.epsilon(self.budget.delta)
+        epsilon, charges = spent.costliest.epsilon(self.budget.delta), len(self._entries())
         return (
             f"this release would exceed the ledger's budget {self.budget}:"
-            f" {counted(spent.all_charges, 'release')}"
-            f" {'has' if spent.all_charges == 1 else 'have'} spent epsilon {epsilon:.6g} at"
-            f" delta {self.budget.delta:g}. Nothing was released or charged"
-            + remedy(spent, self.budget, guarantee)
+            f" {counted(charges, 'release')} {'has' if charges == 1 else 'have'} spent"
+            f" epsilon {epsilon:.6g} at delta {self.budget.delta:g}. Nothing was released or"
+            " charged" + remedy(spent, self.budget, guarantee)
         )
 
     # ---------------------------------------------------------------- context
@@ -292,7 +294,7 @@ class Ledger:
         return cast("Ledger | None", _open_ledgers.current())
 
     def __repr__(self) -> str:
-        said = f"Ledger(budget={self.budget}, {self._book.state.all_charges} charges)"
+        said = f"Ledger(budget={self.budget}, {len(self._book.entries)} charges)"
         return f"{said}.part({self._part!r})" if self._part else said
 
     def __reduce__(self) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import integer, invalid
 from ._guarantee import Guarantee
 from .accounting.events import (
     Event,
@@ -23,11 +23,9 @@ _COARSE = 0.0099  # relative, between two rates of batches that are told apart
 def participation(
     local: Guarantee,
     *,
-    agents: int | None = None,
-    sampled: int | None = None,
-    rounds: int | None = None,
-    invited: int | Iterable[int] | None = None,
-    eligible: int | Iterable[int] | None = None,
+    agents: int,
+    sampled: int,
+    rounds: int,
 ) -> Guarantee:
     """The guarantee of federated rounds for one record, when each round invites a random part of
     the agents.
@@ -36,23 +34,20 @@ def participation(
     in which it is costs `local`. One round is therefore the mixture (1 - rho) nothing + rho
     `local`, *even against someone who sees who took part* (the server); rounds compose.
 
-    Give either the plan (`agents`, `sampled`, `rounds`; rho = sampled / agents) or what happened
-    (`invited`, `eligible`; rho = invited / eligible). Count the *invited* agents of a round,
-    whether or not they answered, among the agents that were *eligible* in it: dropouts and
-    over-invitation raise rho. The draw must be uniform among the eligible ones and secret until the
-    round. For round-robin or capped participation, where an agent takes part exactly k times, use
-    `local.repeat(k)` instead.
+    The rate is rho = sampled / agents. Of rounds that happened count the *invited* agents of each,
+    whether or not they answered, among the agents that were *eligible* in it, and compose what
+    rounds of different rates cost: dropouts and over-invitation raise rho. The draw must be uniform
+    among the eligible ones and secret until the round. For round-robin or capped participation,
+    where an agent takes part exactly k times, use `local.repeat(k)` instead.
 
     Args:
         local: The guarantee of one invited agent's work in one round.
-        agents: Number of agents, at least 1.
+        agents: Number of (eligible) agents, at least 1.
         sampled: Number of agents that a round invites, from 1 to `agents`.
-        rounds: Number of rounds.
-        invited: Number of agents that were invited, one count or one a round.
-        eligible: Number of agents that could have been invited, one count or one a round.
+        rounds: Number of such rounds.
 
     Raises:
-        InvalidArgument: An argument is out of range, or neither or both of the two forms are given.
+        InvalidArgument: An argument is out of range.
 
     Guarantee:
         delta(eps) of the composition over rounds of (1 - rho) identity + rho PLD(local), under the
@@ -68,6 +63,8 @@ def participation(
             local,
             "give the Guarantee of one invited agent's local work, e.g. privacy.gaussian(z, steps)",
         )
+    agents, rounds = integer("agents", agents), integer("rounds", rounds)
+    sampled = integer("sampled", sampled, at_most=agents)
     if not local.parts or not local.is_private:
         return local
     if any(isinstance(p, GroupEvent) for p in local.parts):
@@ -76,66 +73,10 @@ def participation(
             local,
             "take the group of the whole run instead: participation(local, ...).group(size)",
         )
-    shares: dict[float, int] = {}
-    for rho in _invitation_rates(agents, sampled, rounds, invited, eligible):
-        shares[rho] = shares.get(rho, 0) + 1
-    parts: list[Event] = []
-    for rho, count in shares.items():
-        if rho >= 1.0:
-            parts.extend(p.repeat(count) for p in local.parts)
-        else:
-            parts.append(MixtureEvent(rho, local.parts, count=count))
-    return replace(local, parts=merge(parts), quoted_delta=None)
-
-
-def _invitation_rates(
-    agents: int | None,
-    sampled: int | None,
-    rounds: int | None,
-    invited: int | Iterable[int] | None,
-    eligible: int | Iterable[int] | None,
-) -> list[float]:
-    if (invited is None) != (eligible is None):
-        raise InvalidArgument(
-            "arguments `invited` and `eligible` go together: give one count, or one count a round,"
-            " for each"
-        )
-    if invited is None:
-        for name, value in (("agents", agents), ("sampled", sampled), ("rounds", rounds)):
-            if value is None:
-                raise invalid(
-                    name, value, "give agents, sampled and rounds, or else invited and eligible"
-                )
-        total = integer("agents", agents)
-        return [integer("sampled", sampled, at_most=total) / total] * integer("rounds", rounds)
-    if agents is not None or sampled is not None:
-        raise InvalidArgument(
-            "arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what"
-            " happened: give one pair"
-        )
-    length = rounds if rounds is None else integer("rounds", rounds)
-    lists = [_as_list(value) for value in (invited, eligible)]
-    if length is None:
-        length = max(map(len, lists))
-    for name, column in zip(("invited", "eligible"), lists, strict=True):
-        if len(column) == 1:
-            column *= length
-        if len(column) != length:
-            raise InvalidArgument(
-                f"argument `{name}` has {len(column)} entries; give one count, or one for each of"
-                f" {length} rounds"
-            )
-    rates = []
-    for few, many in zip(*lists, strict=True):
-        total = integer("eligible", many)
-        taken = integer("invited", few, at_least=0, at_most=total)
-        if taken:
-            rates.append(taken / total)
-    return rates
-
-
-def _as_list(value: int | Iterable[int] | None) -> list[int | None]:
-    return list(value) if isinstance(value, Iterable) else [value]
+    if sampled == agents:
+        return local.repeat(rounds)
+    part = MixtureEvent(sampled / agents, local.parts, count=rounds)
+    return replace(local, parts=merge([part]), quoted_delta=None)
 
 
 def coarser(guarantee: Guarantee) -> Guarantee:

@@ -40,15 +40,6 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-class _Open:
-    """Whether a release goes on; its permits share one of these."""
-
-    __slots__ = ("over",)
-
-    def __init__(self) -> None:
-        self.over = False
-
-
 class Permit:
     """That something of the guarantee `whole` has been charged, for one release in this process.
 
@@ -58,16 +49,16 @@ class Permit:
     Args:
         whole: What was charged.
         receipt: Of that charge.
-        going_on: Of the permit that this one is a part of.
+        over: Set once the release is over; that of the permit that this one is a part of.
     """
 
-    __slots__ = ("_going_on", "_lock", "_most", "_process", "_taken", "receipt", "whole")
+    __slots__ = ("_lock", "_most", "_over", "_process", "_taken", "receipt", "whole")
 
-    def __init__(self, whole: Guarantee, receipt: Receipt, going_on: _Open | None = None):
+    def __init__(self, whole: Guarantee, receipt: Receipt, over: threading.Event | None = None):
         self.whole, self.receipt = whole, receipt
         self._taken: list[Guarantee] = []
         self._most: int | None = None  # in how many of the parts one record can be; None: in all
-        self._going_on = _Open() if going_on is None else going_on
+        self._over = threading.Event() if over is None else over
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def take(self, part: Guarantee) -> Permit:
@@ -80,7 +71,7 @@ class Permit:
         if os.getpid() != self._process:
             raise RiemdpError("what one process has paid for, another may not draw")
         with self._lock:
-            if self._going_on.over:
+            if self._over.is_set():
                 raise RiemdpError("a release is over; what was charged for it pays for no other")
             taken = [*self._taken, part]
             if not adds_up(taken, self.whole, self._most):
@@ -89,7 +80,7 @@ class Permit:
                     " drawn"
                 )
             self._taken = taken
-        return Permit(part, self.receipt, self._going_on)
+        return Permit(part, self.receipt, self._over)
 
     def among_parts(self, most: int = 1) -> Permit:
         """All of this permit, for parts of which one record (or person) is in at most `most`: any
@@ -109,11 +100,11 @@ class Permit:
         has to name the proof.
         """
         self.take(self.whole)
-        return [Permit(whole, self.receipt, self._going_on) for whole in wholes]
+        return [Permit(whole, self.receipt, self._over) for whole in wholes]
 
     def close(self) -> None:
         """The release is over: nothing more is drawn for it or any part of it."""
-        self._going_on.over = True
+        self._over.set()
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,6 @@ from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import Ball
 from ..manifolds import Lorentz, PoincareBall
 from ..manifolds._base import AbstractManifold, Point
-from ..statistics import strong_convexity
 from ._problem import Formula, Problem, Record
 
 
@@ -98,7 +97,7 @@ def _convexity(manifold: AbstractManifold, ball: Ball | None) -> float | None:
     if ball is None:
         return None
     try:
-        return 2.0 * strong_convexity(manifold, ball)
+        return 2.0 * ball.on(manifold).strong_convexity
     except InvalidArgument:  # a ball beyond the convexity radius, where no bound holds
         return None
 

@@ -5,11 +5,13 @@ runs and the plan compares.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Domain
 from ..inference._error_law import CappedLaw, ErrorLaw, keeps_near, moved_in
 from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
+from ..mechanisms._base import AbstractMechanism
 from ..mechanisms._common import PointMechanism
 from ..mechanisms._for_mean import MeanFacts
 
@@ -53,10 +55,11 @@ def law_in_ball(mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | No
     return moved_in(law, manifold, radius), True
 
 
-def moved_into(release: Release, mechanism: PointMechanism, local: Domain) -> Release:
-    """The release by a mechanism, moved into the ball where `law_in_ball` says so, with what is
-    then known of its error: post-processing.
+def moved_into(release: Release, mechanism: AbstractMechanism[Any], local: Domain) -> Release:
+    """The release by a mechanism of a point, moved into the ball where `law_in_ball` says so, with
+    what is then known of its error: post-processing.
     """
+    assert isinstance(mechanism, PointMechanism)
     law, moved = law_in_ball(mechanism, local.radius)
     if not moved:
         return release

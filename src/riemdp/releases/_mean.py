@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from .._errors import integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._door import admit_manifold
 from ..domains._stream import Stream
 from ..inference import Query
 from ..inference._counts import warn_of_counts
@@ -18,16 +18,14 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._base import Ready
-from ..mechanisms._counted import Counted, share_of_count
+from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ..statistics import AmbientMean, PublicPrior, Records
-from ..statistics._membership import unit_of
-from ..statistics._people import People
+from ..statistics import PublicPrior, Records
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
 from ._choices import (
     AUTO,
@@ -41,11 +39,12 @@ from ._choices import (
     build,
     moved_into,
 )
-from ._options import PRIVATE_BALL, check_options, spending
+from ._options import PRIVATE_BALL, check_options, public_domain, spending
+from ._people import Admitted, admitted
 from ._people import facts as people_facts
-from ._people import of_groups
+from ._plan import made_plan
 from ._prior import PUBLIC_PRIOR, of_prior
-from ._remembered import chosen, counted, counted_mechanism, mean_query
+from ._remembered import counted_mechanism, remembered
 
 
 def private_frechet_mean(
@@ -179,27 +178,27 @@ def prepared_mean(
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
     spend, budget = spending(budget, ball)
-    given = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
-    named = {"mechanism": None if mechanism == AUTO else mechanism, **given}
+    options = {"weights": weights, "n_min": n_min, "count_outside": count_outside}
+    named = {"mechanism": None if mechanism == AUTO else mechanism, **options}
     if ball is None or isinstance(ball, AdaptiveBall):
         check_options(named, PRIVATE_BALL)
         return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
     if isinstance(ball, PublicPrior):
         check_options(named, PUBLIC_PRIOR)
         return of_prior(manifold, X, ball, spend, budget, groups)
-    domain = _bound(manifold, ball)
+    domain = public_domain(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
-    check_options(given, mechanism)
-    if mechanism == TANGENT_MEAN:
-        grouped = of_groups(manifold, X, groups, domain)
-        return _of_tangents(manifold, X, grouped, ball, spend, budget, count_outside)
+    check_options(options, mechanism)
     _check_budget(mechanism, budget)
-    asked = _asked(manifold, X, ball, spend, weights, n_min, groups, count_outside)
+    given = admitted(manifold, X, groups, domain, 1 if n_min is None else 0)
+    if mechanism == TANGENT_MEAN:
+        return _of_tangents(manifold, given, ball, spend, budget, count_outside)
+    asked = _asked(given, domain, ball, spend, budget, weights, n_min, count_outside)
     name, plan = mechanism, None
     if mechanism == AUTO:
-        n, choice = asked.mean.n, asked.choice
-        name, plan = chosen(manifold, ball, n, budget, count_outside, **choice)
+        compared = made_plan(asked.mean, budget)
+        name, plan = compared.best().mechanism, str(compared)
     if name in OPTIMIZED:
         return _by_steps(asked, name)
     ready = (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
@@ -224,24 +223,21 @@ class Stepwise:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Asked:
-    """A mean in a public ball: its public facts, and the admitted records.
+    """A mean in a public ball.
 
     Attributes:
         mean: What is public.
-        records: The records, or one point a person.
+        ball: The ball as it was given.
+        budget: What is stated of what is spent.
+        given: The admitted records, or one point a person.
         own: The records' own private weights.
-        grouped: The people, where they are protected.
     """
 
     mean: MeanFacts
-    records: Any
+    ball: Ball
+    budget: Budget
+    given: Admitted
     own: ArrayLike | None
-    grouped: People | None
-
-    @property
-    def domain(self) -> Domain:
-        """The ball bound to its space."""
-        return self.mean.domain
 
     @property
     def is_protected(self) -> bool:
@@ -253,120 +249,96 @@ class _Asked:
         """The number of records, where it is public."""
         return None if self.is_protected else self.mean.n
 
-    @property
-    def budget(self) -> Budget:
-        """What is stated of what is spent."""
-        return spending(self.mean.budget, self.mean.ball)[1]
-
-    @property
-    def choice(self) -> dict[str, Any]:
-        """What a query and a mechanism depend on beside the ball, n and the budget."""
-        mean = self.mean
-        return {"weights": mean.weights, "adjacency": mean.adjacency}
-
     def told(self, plan: str | None) -> dict[str, Any]:
         """Public facts of the release."""
         mean = self.mean
         chosen_by = {} if plan is None else {"chosen_by": AUTO, "plan": plan}
         return {
             "n_min" if self.is_protected else "n": mean.n,
-            "radius": self.domain.radius,
+            "radius": mean.domain.radius,
             "query": Query.MEAN,
             "weighted": mean.weights is not None or self.own is not None,
             "manifold": mean.manifold,
-            "ball": mean.ball,
+            "ball": self.ball,
             "budget": self.budget,
-            **people_facts(self.grouped, protected=self.is_protected),
+            **people_facts(self.given.grouped, protected=self.is_protected),
             **chosen_by,
         }
 
     def counted(self, prepared: Records) -> int:
         """How many records, or people, lay outside."""
-        return (self.grouped or prepared).count_outside
+        return (self.given.grouped or prepared).count_outside
 
 
 def _asked(
-    manifold: AbstractManifold,
-    X: RecordsLike,
+    given: Admitted,
+    domain: Domain,
     ball: Ball,
-    budget: Budget | Noise,
+    spend: Budget | Noise,
+    budget: Budget,
     weights: ArrayLike | None,
     n_min: int | None,
-    groups: object,
     count_outside: bool | None,
 ) -> _Asked:
     """What was asked for, with records admitted: in parts, where they are in a file."""
     is_protected = n_min is not None
-    least = 0 if is_protected else 1
-    grouped = of_groups(manifold, X, groups, ball.on(manifold), least)
-    points = grouped.points if grouped else X
-    records, n = admit_in_parts(manifold, "X", points, at_least=least)
     mean = MeanFacts(
-        manifold,
-        ball,
-        n if n_min is None else integer("n_min", n_min),
-        budget,
+        domain,
+        given.n if n_min is None else integer("n_min", n_min),
+        spend,
+        count_outside=count_outside,
         weights=None if is_protected else weights,
         adjacency=ADD_REMOVE if is_protected else REPLACE_ONE,
-        count_outside=count_outside,
     )
-    own = weights if is_protected else None
-    return _Asked(mean, records, own, grouped)
+    return _Asked(remembered(mean), ball, budget, given, weights if is_protected else None)
 
 
 def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
     """A baseline, which adds arrays of the user's space: it does not move to another frame."""
     mean = asked.mean
-    query = AmbientMean(asked.domain, mean.n, **asked.choice)
-    built = build(name, mean)
-    prepared = query.prepare(asked.records, asked.own)
+    query, mechanism = mean.of_arrays, mean.counted(build(name, mean), asked.shown)
+    prepared = query.prepare(asked.given.records, asked.own)
     value = query.value(prepared), asked.counted(prepared)
-    ready = counted(built, mean, asked.shown)._ready(value, unit_of(asked.grouped))
 
     def finish(release: Release) -> Release:
-        return _finished(asked, release, plan, asked.domain, None)
+        return _finished(asked, release, plan, mean.domain, None)
 
-    return ready.then(finish)
+    return mechanism._ready(value, asked.given.unit).then(finish)
 
 
 def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
     """The mean of the records moved into the ball, and noise on it."""
-    mean, domain = asked.mean, asked.domain
-    query, local = mean_query(domain, mean.n, **asked.choice), domain.frame.local
+    mean, query, local = asked.mean, asked.mean.query, asked.mean.domain.frame.local
     # From here on the records are touched again only by the solver; what decides and what is stated
     # is a function of public numbers.
-    prepared = query.prepare(asked.records, asked.own)
-    gradient = None
+    prepared = query.prepare(asked.given.records, asked.own)
     if name in NEED_GRADIENT:
         gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
-    choice = {**asked.choice, "count_outside": mean.count_outside}
-    both, built = counted_mechanism(
-        name, local, mean.n, mean.budget, asked.shown, gradient=gradient, **choice
-    )
+        mean = dataclasses.replace(mean, gradient=gradient)
+    mechanism = counted_mechanism(name, mean, asked.shown)
     value = query.value(prepared), asked.counted(prepared)
-    ready = both._ready(value, unit_of(asked.grouped))
 
     def finish(release: Release) -> Release:
-        moved = moved_into(release, built, local)
+        moved = moved_into(release, mechanism.inner, local)
         return _finished(asked, moved, plan, local, query.error_bound)
 
-    return ready.then(finish)
+    return mechanism._ready(value, asked.given.unit).then(finish)
 
 
 def _by_steps(asked: _Asked, name: str) -> Stepwise:
     """Gradient perturbation, which charges and draws step by step."""
     from ._optimised import optimised  # on JAX, so not at the top
 
-    mean, domain = asked.mean, asked.domain
-    local, records = domain.frame.local, asked.records
+    n, domain, records = asked.mean.n, asked.mean.domain, asked.given.records
+    local = domain.frame.local
     if isinstance(records, Stream):
         inside = records.moved(domain.frame.moving)
     else:
         inside = domain.frame.clamp(records)
-    of_people = asked.grouped is not None
+    of_people = asked.given.grouped is not None
 
     def run(rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
-        release = optimised(name, local, inside, mean.n, asked.budget, of_people, rng, ledger)
+        release = optimised(name, local, inside, n, asked.budget, of_people, rng, ledger)
         return _finished(asked, release, None, local, None)
 
     return Stepwise(run)
@@ -378,15 +350,19 @@ def _finished(
     """The release in the user's space, with more public facts, and warnings: post-processing. With
     `slack`, a bound of the solver's error, so is what it shows of the mean.
     """
-    domain = asked.domain
-    warn_of_counts(release.facts.outside)
+    domain = asked.mean.domain
     value, seen = release.value, release.observation
     if local is not domain:
         value = domain.frame.back(value)
     if seen is not None and slack is not None:
         seen = seen.within(domain, slack)
-    facts = release.facts.told(asked.told(plan))
-    release = release._with(value=value, observation=seen, facts=facts)
+    return _told(release._with(value=value, observation=seen), asked.told(plan))
+
+
+def _told(release: Release, facts: Mapping[str, Any]) -> Release:
+    """The release with more public facts, and warnings, by released numbers."""
+    warn_of_counts(release.facts.valid, release.facts.outside)
+    release = release._knowing(facts)
     release._warn_of_noise()
     return release
 
@@ -400,48 +376,40 @@ def _searched(
     groups: object,
 ) -> Ready:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
-    grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = AdaptiveMean(manifold, search, n=n, budget=spend)
+    given = admitted(manifold, X, groups)
+    mechanism = AdaptiveMean(manifold, search, n=given.n, budget=spend)
+    facts = {
+        "manifold": manifold,
+        "budget": budget,
+        "search": search,
+        **people_facts(given.grouped, found=True),
+    }
 
     def finish(release: Release) -> Release:
-        warn_of_counts(release.facts.valid, release.facts.outside)
-        details = {
-            "manifold": manifold,
-            "budget": budget,
-            "search": search,
-            **people_facts(grouped, found=True),
-        }
-        release = release._knowing(details)
-        release._warn_of_noise()
-        return release
+        return _told(release, facts)
 
-    ready = mechanism._ready(records, unit_of(grouped))
-    warn_of(ready.guarantee, budget.delta, n)
+    ready = mechanism._ready(given.records, given.unit)
+    warn_of(ready.guarantee, budget.delta, given.n)
     return ready.then(finish)
 
 
 def _of_tangents(
     manifold: AbstractManifold,
-    X: RecordsLike,
-    grouped: People | None,
+    given: Admitted,
     ball: Ball,
     spend: Budget | Noise,
     budget: Budget,
     count_outside: bool | None,
 ) -> Ready:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
-    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    whole = Noise.of(spend)
-    share = share_of_count(whole, n, count_outside)
-    left = whole.share(1 - share)
-    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=left)
+    mean = MeanFacts(ball.on(manifold), given.n, spend, count_outside=count_outside)
+    inner = TangentMeanNoise(manifold, ball, n=mean.n, budget=mean.noise())
     # the mechanism prepares the records, and so knows which of them lay outside
-    both = Counted(mechanism, whole, share, n)
-    count = None if grouped is None else grouped.count_outside
-    details = {
-        "n": n,
-        "radius": mechanism.query.domain.radius,
+    both = Counted(inner, mean.whole(), mean.share_of_count(), mean.n)
+    count = None if given.grouped is None else given.grouped.count_outside
+    facts = {
+        "n": mean.n,
+        "radius": mean.domain.radius,
         "query": Query.TANGENTS,
         "manifold": manifold,
         "ball": ball,
@@ -450,29 +418,15 @@ def _of_tangents(
             "every record becomes the tangent vector at the centre that points to it, shortened to"
             " the radius; a record that is not a valid point counts as the centre"
         ),
-        **people_facts(grouped),
+        **people_facts(given.grouped),
     }
 
     def finish(release: Release) -> Release:
-        warn_of_counts(release.facts.outside)
-        release = release._knowing(details)
-        release._warn_of_noise()
-        return release
+        return _told(release, facts)
 
-    ready = both._ready((records, count), unit_of(grouped))
-    warn_of(ready.guarantee, budget.delta, n)
+    ready = both._ready((given.records, count), given.unit)
+    warn_of(ready.guarantee, budget.delta, mean.n)
     return ready.then(finish)
-
-
-def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
-    if not isinstance(ball, Ball):
-        raise invalid(
-            "ball",
-            ball,
-            "give a public Ball(center, radius), chosen without looking at the records, or"
-            " AdaptiveBall()",
-        )
-    return ball.on(manifold)
 
 
 def _check_budget(name: str, budget: Budget) -> None:

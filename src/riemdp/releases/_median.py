@@ -5,14 +5,13 @@ guarantee.
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
-from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._door import admit_manifold
 from ..inference import Facts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -23,8 +22,8 @@ from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._options import required_budget
+from ._people import admitted
 from ._people import facts as people_facts
-from ._people import of_groups
 
 _FALL = 0.85  # of one step size to the next
 _OCTAVES = 10  # the last step over the first, where `smallest` is not given
@@ -113,8 +112,7 @@ def private_geometric_median(
     needs_log(manifold, "private_geometric_median")
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
-    grouped = of_groups(manifold, X, groups, None)
-    admitted, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
+    records, n, grouped = admitted(manifold, X, groups)
     need = records_needed(manifold.dim, len(rates), budget)
     if n < need:
         raise InvalidArgument(
@@ -131,7 +129,6 @@ def private_geometric_median(
     optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
     problem = problems.geometric_median(manifold)
     account = Account(ledger, of_people=grouped is not None)
-    records = cast("RecordsLike", admitted)
     result = minimized(problem, records, start, optimizer, budget, account=account, rng=rng)
     told = {
         **dict(result.details),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._errors import InvalidArgument, invalid
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ._choices import AUTO, COMPARED, EXTRINSIC, MECHANISMS, OPTIMIZED, TANGENT_MEAN
@@ -44,6 +46,18 @@ def spending(budget: object, ball: object) -> tuple[Budget | Noise, Budget]:
     stated = budget.budget
     assert stated is not None
     return budget, stated
+
+
+def public_domain(manifold: AbstractManifold, ball: object) -> Domain:
+    """A public ball bound to its space."""
+    if isinstance(ball, Ball):
+        return ball.on(manifold)
+    raise invalid(
+        "ball",
+        ball,
+        "give a public Ball(center, radius), chosen without looking at the records, or"
+        " AdaptiveBall()",
+    )
 
 
 def check_options(options: Mapping[str, object], mechanism: str) -> None:

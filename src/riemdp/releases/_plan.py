@@ -11,22 +11,19 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, TypeAlias, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, invalid, real
-from .._trees import leaves
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..inference._error_law import ErrorLaw
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
-from ..mechanisms._common import PointMechanism, PureMechanism, optional_ball
-from ..mechanisms._counted import check_wanted
+from ..mechanisms._common import PointMechanism, PureMechanism
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
 from ..statistics import PublicPrior
-from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights
+from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
 from ._adaptive_plan import SearchRow, plan_adaptive_mean
 from ._choices import (
     AUTO,
@@ -39,7 +36,7 @@ from ._choices import (
     law_in_ball,
     try_build,
 )
-from ._options import PRIVATE_BALL, check_options
+from ._options import PRIVATE_BALL, check_options, public_domain
 from ._prior import PUBLIC_PRIOR, PriorRow, plan_prior_mean
 from ._table import Column, Plan, PlanRow, budget_columns, chosen_of, figure
 from ._typical import typical_error
@@ -90,19 +87,6 @@ class MeanRow(PlanRow):
         if self.typical_error is None or not self.shrunk:
             return self.typical_error
         return _NEARER * self.typical_error
-
-    def error_quantile(self, q: float) -> float:
-        """The distance that the error stays below with a given probability.
-
-        Args:
-            q: The probability, above 0 and below 1.
-
-        Raises:
-            InvalidArgument: The mechanism has no formula for its error here.
-        """
-        if self.law is None:
-            raise InvalidArgument(f"no formula for the error of {self.mechanism!r} here")
-        return self.law.quantile(q)
 
 
 @overload
@@ -218,64 +202,43 @@ def plan_private_mean(
             "given",
             "they are private where `n_min` is given, which bounds their total from below",
         )
+    if n_min is None:
+        count = integer("n", n, remedy=_NEEDS_N if n is None else None)
+    else:
+        count = integer("n_min", n_min)
     facts = MeanFacts(
-        manifold,
-        ball,
-        integer("n", n, remedy=_NEEDS_N if n is None else None)
-        if n_min is None
-        else integer("n_min", n_min),
+        public_domain(manifold, ball),
+        count,
         Budget(1.0),  # each row has its own
+        count_outside=count_outside,
         weights=weights,
         adjacency=REPLACE_ONE if n_min is None else ADD_REMOVE,
     )
-    return made_plan(facts, budgets, count_outside)
+    return made_plan(facts, budgets)
 
 
-def made_plan(facts: MeanFacts, budgets: Budgets, count_outside: bool | None) -> Plan[MeanRow]:
+def made_plan(facts: MeanFacts, budgets: Budgets) -> Plan[MeanRow]:
     """The plan for a public ball.
 
     Args:
-        facts: What is public about the mean, not yet checked; its budget is not looked at.
+        facts: What is public about the mean; its budget is not looked at.
         budgets: As for `plan_private_mean`.
-        count_outside: Whether the records outside the ball are counted.
     """
-    check_wanted(count_outside)
-    weights = None if facts.weights is None else public_weights(facts.weights, facts.n)
-    if optional_ball(facts.manifold, facts.ball) is None:
-        raise invalid("ball", facts.ball, "give a public Ball(center, radius)")
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
     given = [b if isinstance(b, Budget) else Budget(real("budgets", b, above=0.0)) for b in many]
-    each = [dataclasses.replace(facts, weights=weights, budget=budget) for budget in given]
-    asked = tuple(_Asked(_told(f), f, count_outside) for f in each)
-    return _remembered(asked) if weights is None else _answered(asked)
+    asked = tuple(dataclasses.replace(facts, budget=budget) for budget in given)
+    return _remembered(asked) if facts.may_be_kept else _answered(asked)
 
 
-def _told(facts: MeanFacts) -> tuple[Any, ...]:
-    """All that the rows depend on, apart from weights, as one public key."""
-    arrays = [np.asarray(leaf) for leaf in leaves(facts.ball.center)]
-    center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
-    place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget, facts.part)
-    return (*place, facts.adjacency)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Asked:
-    """A question to the plan: what its answer depends on, all of it public, and the facts."""
-
-    told: tuple[Any, ...]
-    facts: MeanFacts = dataclasses.field(compare=False)
-    count_outside: bool | None
-
-
-def _answered(asked: tuple[_Asked, ...]) -> Plan[MeanRow]:
-    facts = asked[0].facts
-    rows = tuple(row for a in asked for row in _rows(a.facts, a.count_outside))
-    best = [chosen_of([r for r in rows if r.budget == a.facts.budget]) for a in asked]
+def _answered(asked: tuple[MeanFacts, ...]) -> Plan[MeanRow]:
+    facts = asked[0]
+    rows = tuple(row for each in asked for row in _rows(each))
+    best = [chosen_of([r for r in rows if r.budget == each.budget]) for each in asked]
     is_protected = facts.adjacency == ADD_REMOVE
     count = f"n >= {facts.n} (private, filled up to it)" if is_protected else f"n = {facts.n}"
-    radius = f"radius {float(facts.ball.radius):g}"
+    radius = f"radius {float(facts.domain.radius):g}"
     most = max(row.count_share for row in rows)
     counted = (
         "Errors and scales are with a private count of the records outside the ball, which takes up"
@@ -313,7 +276,7 @@ def _noted(row: MeanRow, is_chosen: bool) -> str:
 
 def _public_alone(rows: tuple[MeanRow, ...], facts: MeanFacts) -> list[str]:
     """Budgets under which the public centre is planned to be as good as any mechanism."""
-    radius, known = float(facts.ball.radius), [r for r in rows if r.expected_error is not None]
+    radius, known = float(facts.domain.radius), [r for r in rows if r.expected_error is not None]
     least: dict[float, float] = {}
     for row in known:
         assert row.expected_error is not None
@@ -325,11 +288,10 @@ def _public_alone(rows: tuple[MeanRow, ...], facts: MeanFacts) -> list[str]:
 _remembered = functools.lru_cache(maxsize=256)(_answered)
 
 
-def _rows(facts: MeanFacts, count_outside: bool | None) -> tuple[MeanRow, ...]:
+def _rows(facts: MeanFacts) -> tuple[MeanRow, ...]:
     """The rows of one budget."""
     budget = facts.budget
     assert isinstance(budget, Budget)
-    facts = dataclasses.replace(facts, count_outside=count_outside)
     rows = [_row(name, facts, budget) for name in COMPARED]
     rows.append(_tangent_row(facts, budget))
     rows += [
@@ -350,7 +312,7 @@ def _row(name: str, facts: MeanFacts, budget: Budget) -> MeanRow:
     mechanism, why = try_build(name, facts)
     if mechanism is None:
         return _without(name, budget, why)
-    law, moved = law_in_ball(mechanism, facts.ball.radius)
+    law, moved = law_in_ball(mechanism, facts.domain.radius)
     tries = mechanism.tries
     eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
     return _with_figures(

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..domains._door import admit_in_parts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PriorMean, Release
@@ -16,10 +15,9 @@ from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..statistics import PublicPrior
-from ..statistics._membership import unit_of
 from ..statistics._prior_constants import USELESS_NOISE
+from ._people import admitted
 from ._people import facts as people_facts
-from ._people import of_groups
 from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 
 PUBLIC_PRIOR = "a mean with a public prior"
@@ -40,22 +38,21 @@ def of_prior(
     groups: object,
 ) -> Ready:
     """The mean of private records with what public ones say: one mechanism, one charge."""
-    grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = PriorMean(manifold, prior, n=n, budget=spend)
+    given = admitted(manifold, X, groups)
+    mechanism = PriorMean(manifold, prior, n=given.n, budget=spend)
     details: dict[str, Any] = {
         "manifold": manifold,
         "budget": budget,
         "clipping": _CLIPPED,
-        **people_facts(grouped, found=True),
+        **people_facts(given.grouped, found=True),
     }
 
     def finish(release: Release) -> Release:
         about = f"the surroundings of a public mean; to compare with: {release.facts.public_alone}"
         return release._knowing({"domain": about, **details})
 
-    ready = mechanism._ready(records, unit_of(grouped))
-    warn_of(ready.guarantee, budget.delta, n)
+    ready = mechanism._ready(given.records, given.unit)
+    warn_of(ready.guarantee, budget.delta, given.n)
     return ready.then(finish)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..domains import AdaptiveBall
-from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._door import admit_manifold
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -11,10 +11,9 @@ from ..mechanisms import PrivateBall, Release
 from ..privacy import Budget, Ledger
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ..statistics._membership import unit_of
 from ._options import required_budget
+from ._people import admitted
 from ._people import facts as people_facts
-from ._people import of_groups
 
 
 def private_ball(
@@ -75,9 +74,8 @@ def private_ball(
     budget = required_budget(budget, ball)
     refuse_sent(budget, ledger)
     search = AdaptiveBall() if ball is None else ball
-    grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
-    mechanism = PrivateBall(manifold, search, n=n, budget=budget)
-    release = mechanism._ready(records, unit_of(grouped)).release(rng, ledger)
+    given = admitted(manifold, X, groups)
+    mechanism = PrivateBall(manifold, search, n=given.n, budget=budget)
+    release = mechanism._ready(given.records, given.unit).release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
-    return release._knowing(people_facts(grouped, found=True))
+    return release._knowing(people_facts(given.grouped, found=True))

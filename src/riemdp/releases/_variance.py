@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
-from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._door import admit_manifold
 from ..inference import Query
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
@@ -14,10 +14,9 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ..statistics._membership import unit_of
 from ._options import required_budget
+from ._people import admitted
 from ._people import facts as people_facts
-from ._people import of_groups
 
 
 def private_frechet_variance(
@@ -88,14 +87,14 @@ def private_frechet_variance(
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
-    grouped = of_groups(manifold, X, groups, domain)
-    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
+    given = admitted(manifold, X, groups, domain)
+    n = given.n
     if isinstance(ball, Ball):
         mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
-    ready = mechanism._ready(records, unit_of(grouped))
+    ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, n)
     release = ready.release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
@@ -113,6 +112,6 @@ def private_frechet_variance(
             "every distance from the centre is cut off at the radius; a record that is not a valid"
             " point counts as the centre"
         ),
-        **people_facts(grouped, found=domain is None),
+        **people_facts(given.grouped, found=domain is None),
     }
     return release._knowing(details)

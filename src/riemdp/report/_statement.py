@@ -189,7 +189,7 @@ class Statement:
         one = self.trade_off
 
         def at(whole: Guarantee, rate: float) -> float:
-            return max(one.rate(rate), whole.attack_rate(rate))
+            return max(one.rate(rate), whole.trade_off().rate(rate))
 
         return [(kind, at(g, 0.01), at(g, 0.001)) for kind, g in more]
 

@@ -6,14 +6,7 @@ from ._public_prior import Shape as Shape
 from ._query import AmbientMean as AmbientMean
 from ._query import FrechetMean
 from ._query import Records as Records
-from ._sensitivity import (
-    ambient_mean_sensitivity as ambient_mean_sensitivity,
-)
-from ._sensitivity import (
-    frechet_mean_sensitivity,
-    mean_gradient_sensitivity,
-    strong_convexity,
-)
+from ._sensitivity import frechet_mean_sensitivity
 from ._shaped_mean import ShapedMean as ShapedMean
 from ._tangent_mean import TangentMean
 from ._variance import FrechetVariance as FrechetVariance
@@ -25,6 +18,4 @@ __all__ = [
     "TangentMean",
     "frechet_mean",
     "frechet_mean_sensitivity",
-    "mean_gradient_sensitivity",
-    "strong_convexity",
 ]

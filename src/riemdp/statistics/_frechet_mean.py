@@ -21,6 +21,7 @@ from ..domains._stream import mean_of
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, held
 from ._people import people
+from ._sensitivity import public_weights
 from ._solver import Found, look_at, mean_from, moved
 
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ def frechet_mean(
         X = _of_people(manifold, X, groups, weights)
     records = _records(manifold, X)
     n = _count(manifold, records)
-    w = _normalised(weights, n)
+    w = None if weights is None else public_weights(weights, n)
     _check_records(manifold, records, n)
     result, cautions = _solved(manifold, records, w, tol)
     for caution in cautions:
@@ -245,26 +246,6 @@ def _count(manifold: AbstractManifold, records: Point) -> int:
             "argument `X` holds no records; the mean of nothing is not defined, give at least one"
         )
     return batch[0]
-
-
-def _normalised(weights: ArrayLike | None, n: int) -> Any | None:
-    if weights is None:
-        return None
-    try:
-        w = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise invalid("weights", weights, f"give {n} non-negative numbers, one a record") from error
-    if w.shape != (n,):
-        raise InvalidArgument(
-            f"argument `weights` has shape {w.shape}; give one non-negative number a record, shape"
-            f" ({n},)"
-        )
-    if not np.all(np.isfinite(w)) or np.any(w < 0) or not np.sum(w) > 0:
-        raise InvalidArgument(
-            "argument `weights` needs finite numbers that are at least 0 and not all 0"
-        )
-    w = w / np.max(w)  # first, so that the sum cannot overflow
-    return w / np.sum(w)
 
 
 @isolated

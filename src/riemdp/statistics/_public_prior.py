@@ -287,7 +287,7 @@ class PublicPrior:
 
     @functools.cached_property
     def _eigen(self) -> tuple[Floats, Floats]:
-        values, vectors = _linalg.eigh(ledoit_wolf(self._about_means, self._freedom))
+        values, vectors = _linalg.eigh(_covariance(self._about_means, self._freedom))
         values, vectors = np.asarray(values)[::-1], np.asarray(vectors)[:, ::-1]
         if not 0.0 < values[0] < math.inf:
             raise InvalidArgument(
@@ -309,7 +309,7 @@ class PublicPrior:
         return f"PublicPrior({self.manifold!r}, {self.n} public records{whose}{which})"
 
 
-def ledoit_wolf(rows: Floats, freedom: int) -> Floats:
+def _covariance(rows: Floats, freedom: int) -> Floats:
     """The covariance of rows about their means, moved towards a multiple of the identity by the
     share that is expected to be nearest to the truth (Ledoit and Wolf 2004).
 
@@ -317,19 +317,13 @@ def ledoit_wolf(rows: Floats, freedom: int) -> Floats:
         rows: (n, dim), the mean of each group taken away.
         freedom: n minus the number of groups.
     """
-    n, dim = rows.shape
+    from sklearn.covariance import ledoit_wolf
+
     # in units in which float64 holds fourth powers: a power of two, which changes no bit
     exponent = math.frexp(float(np.max(np.abs(rows), initial=0.0)))[1]
-    rows = np.ldexp(rows, -exponent)
-    sample = rows.T @ rows / n
-    size = float(np.trace(sample)) / dim
-    square = float(np.sum(sample**2))
-    spread = square - dim * size**2
-    noise = (float(np.sum(np.sum(rows**2, axis=1) ** 2)) / n - square) / n
-    share = 1.0 if not spread > 0.0 else min(1.0, max(0.0, noise / spread))
-    found = (n / freedom) * ((1.0 - share) * sample + share * size * np.eye(dim))
+    found = np.asarray(ledoit_wolf(np.ldexp(rows, -exponent), assume_centered=True)[0])
     with np.errstate(over="ignore"):  # the caller refuses what is not finite
-        return np.ldexp(found, 2 * exponent)
+        return np.ldexp(len(rows) / freedom * found, 2 * exponent)
 
 
 def each_by(rows: Floats, matrix: Floats) -> Floats:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from ..domains import Domain, Frame
 from ..domains._clamp import LOOSE, choose, clamp_flagged, in_parts
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
-from ..domains._stream import Stream, mean_of, streamed_error
+from ..domains._stream import Step, Stream, mean_of, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import EPS, Point, RecordsLike, Tangent
 from ._sensitivity import (
@@ -98,6 +98,9 @@ class AbstractQuery(abc.ABC):
         Proof: docs/proofs/mean-sensitivity.md.
     """
 
+    adjacencies: ClassVar[tuple[str, ...]] = ADJACENCIES
+    """The neighbours that its sensitivity is known for."""
+
     domain: Domain
     n: int
     _: dataclasses.KW_ONLY
@@ -105,11 +108,21 @@ class AbstractQuery(abc.ABC):
 
     def __post_init__(self) -> None:
         integer("n", self.n)
-        one_of("adjacency", self.adjacency, ADJACENCIES)
+        one_of("adjacency", self.adjacency, self.adjacencies)
 
     def _admitted(self, X: RecordsLike | Stream, at_least: int = 1) -> tuple[Any, int]:
         """Records, or the stream of them, and their number."""
         return admit_in_parts(self.domain.manifold, "X", X, at_least=at_least)
+
+    def _each(self, X: RecordsLike | Stream, step: Step) -> Records:
+        """The n records, every one of them made by `step` what is averaged."""
+        records, count = self._admitted(X)
+        if count != self.n:
+            raise other_count(count, self.n)
+        if isinstance(records, Stream):
+            return of_stream(records.moved(step))
+        points, outside = in_parts(self.domain.manifold, step, records)
+        return Records(points, None, outside)
 
     @property
     @abc.abstractmethod
@@ -130,11 +143,7 @@ class AbstractMean(AbstractQuery):
     """A weighted mean of clamped records, filled up with the center under add-or-remove-one.
 
     Args:
-        domain: The public ball, bound to its space.
-        n: The public number of records, or `n_min` under add-or-remove-one.
-        adjacency: "replace-one", or "add-or-remove-one" where the number of records is private too
-            and lacking records are filled up with copies of the center.
-        weights: n public weights (replace-one only).
+        domain, n, adjacency, weights: As of `FrechetMean`.
     """
 
     weights: Any = None
@@ -176,27 +185,26 @@ class AbstractMean(AbstractQuery):
         """
         at_least = 1 if self.adjacency == REPLACE_ONE else 0
         records, count = self._admitted(X, at_least)
+        own, filler, total = self.weights, None, float(self.n)
         if self.adjacency == REPLACE_ONE:
             if weights is not None:
                 raise invalid("weights", "given", "public weights belong to the query itself")
             if count != self.n:
                 raise other_count(count, self.n)
-            if isinstance(records, Stream):
-                moved = records.moved(self._moving).kept()
-                return of_stream(moved.weighted(self.weights, None))
-            points, outside = self._moving(records)
-            return Records(points, self.weights, outside)
-        if isinstance(records, Stream):
+        else:
             own = None if weights is None else _own_weights(weights, count)
-            lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
+            total = float(count) if own is None else math.fsum(own)
+            filler = self._filler, max(0.0, self.n - total)
+        if isinstance(records, Stream):
             moved = records.moved(self._moving).kept()
-            return of_stream(moved.weighted(own, (self._filler, lacking)))
-        own = np.ones(count) if weights is None else _own_weights(weights, count)
-        total = math.fsum(own)
-        shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
+            return of_stream(moved.weighted(own, filler))
         points, outside = self._moving(records)
+        if filler is None:
+            return Records(points, own, outside)
+        shares = np.append(np.ones(count) if own is None else own, filler[1])
+        shares /= max(float(self.n), total)
         filled = map_leaves(
-            lambda x, c: np.concatenate([x, np.asarray(c)[None]]), points, self._filler
+            lambda x, c: np.concatenate([x, np.asarray(c)[None]]), points, filler[0]
         )
         return Records(filled, shares, outside)
 
@@ -275,9 +283,7 @@ class FrechetMean(AbstractMean):
 
     @functools.cached_property
     def gradient_sensitivity(self) -> float:
-        """Largest change of grad F(w) = -sum_i w_i log_w(x_i), w in the ball; see
-        `mean_gradient_sensitivity`.
-        """
+        """Largest change of grad F(w) = -sum_i w_i log_w(x_i), w in the ball."""
         exact = gradient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
         return exact + 2 * self._rounded
 
@@ -357,18 +363,14 @@ class AmbientMean(AbstractMean):
     """The arithmetic mean of records of a ball as arrays: the query of the extrinsic baselines.
 
     Args:
-        domain: The public ball, bound to its space.
-        n: The public number of records, or `n_min` under add-or-remove-one.
-        adjacency: "replace-one", or "add-or-remove-one" where the number of records is private too
-            and lacking records are filled up with copies of the center.
-        weights: n public weights (replace-one only).
+        domain, n, adjacency, weights: As of `FrechetMean`.
 
     Raises:
         InvalidArgument: An argument is out of range.
         NotImplementedError: `sensitivity` on a space whose arrays do not add up.
 
     Guarantee:
-        `sensitivity` is that of `ambient_mean_sensitivity`, in the Frobenius norm, and the rounding
+        `sensitivity` is that of `ambient_bound`, in the Frobenius norm, and the rounding
         of the sum.
 
     Source:

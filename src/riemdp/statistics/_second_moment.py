@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,12 +57,9 @@ class SecondMoment(AbstractQuery):
         Proof: docs/proofs/second-moment.md; docs/proofs/people.md (`people`).
     """
 
-    people: bool = False
+    adjacencies: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.adjacency != REPLACE_ONE:
-            raise invalid("adjacency", self.adjacency, 'this bound is for "replace-one" only')
+    people: bool = False
 
     @property
     def dim(self) -> int:

@@ -20,19 +20,6 @@ from ..domains._domain import over_sin
 from ..manifolds import AbstractManifold
 
 REPLACE_ONE, ADD_REMOVE = ADJACENCIES = ("replace-one", "add-or-remove-one")
-CONSTANTS = ("tight", "reimherr2021", "han2024")
-
-__all__ = [
-    "ADD_REMOVE",
-    "ADJACENCIES",
-    "CONSTANTS",
-    "REPLACE_ONE",
-    "ambient_mean_sensitivity",
-    "frechet_mean_sensitivity",
-    "mean_gradient_sensitivity",
-    "public_weights",
-    "strong_convexity",
-]
 
 
 def frechet_mean_sensitivity(
@@ -43,7 +30,6 @@ def frechet_mean_sensitivity(
     tolerance: float = 0.0,
     adjacency: str = "replace-one",
     weights: ArrayLike | None = None,
-    constant: str = "tight",
 ) -> float:
     """Largest geodesic distance between the Frechet means of two neighbouring data sets whose
     records lie in `ball`.
@@ -73,9 +59,6 @@ def frechet_mean_sensitivity(
             was realised: noise that depends on a residual depends on the data.
         adjacency: "replace-one" or "add-or-remove-one".
         weights: None, or n public non-negative weights (replace-one only).
-        constant: "tight" (default), or a looser published constant for reproduction only,
-            replace-one: "reimherr2021" (Theorem 2: 2 r (2 - h) / (n h), 2 r / n where kappa <= 0),
-            "han2024" (Remarks 4 and 5: the same with the diameter 2 r for the radius).
 
     Returns:
         The bound.
@@ -85,8 +68,7 @@ def frechet_mean_sensitivity(
 
     Source:
         Reimherr2021 Theorem 2; the constants for kappa > 0 follow from Rauch's comparison (the
-        logarithm is theta/sin(theta)-Lipschitz, the Hessian of d^2/2 is at least theta cot(theta));
-        add-or-remove-one is proved in a comment.
+        logarithm is theta/sin(theta)-Lipschitz, the Hessian of d^2/2 is at least theta cot(theta)).
         Proof: docs/proofs/mean-sensitivity.md.
 
     Examples:
@@ -98,20 +80,10 @@ def frechet_mean_sensitivity(
     n = integer("n", n)
     tolerance = real("tolerance", tolerance, at_least=0.0)
     one_of("adjacency", adjacency, ADJACENCIES)
-    one_of("constant", constant, CONSTANTS)
-    if constant == "tight":
-        return mean_bound(
-            bound(manifold, ball), n, tolerance=tolerance, adjacency=adjacency, weights=weights
-        )
-    if adjacency != REPLACE_ONE:
-        raise invalid(
-            "constant", constant, 'the published constants are for "replace-one"; use "tight"'
-        )
-    domain = bound(manifold, ball)
-    domain.check_convexity()
-    share = _largest_share(n, weights)
-    delta = _published(constant, domain.radius, domain.curvature, share)
-    return delta + 2 * tolerance / domain.strong_convexity
+    if not isinstance(ball, Ball):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius)")
+    domain = ball.on(manifold)
+    return mean_bound(domain, n, tolerance=tolerance, adjacency=adjacency, weights=weights)
 
 
 def mean_bound(
@@ -131,72 +103,16 @@ def mean_bound(
     return min(delta, 2 * r) if theta > 0 else delta
 
 
-# Why 2 r / (n + 1) under add-or-remove-one, filling up included. Let D have total weight W, and D'
-# one record x of weight v <= 1 more. Mean and gradient belong to the probability measure of the
-# records and of max(0, n - W) of weight at the centre c.
-#
-# Both at least n: turning one measure into the other moves the share v / (W + v) <= 1 / (n + 1) by
-# at most 2 r. Both below n: the share v / n from c to x, at most r: r / n <= 2 r / (n + 1). In
-# between, with a = n - W < v lacking: the records' shares shrink from 1 / n to 1 / (n - a + v),
-# which moves (n - a)(v - a) / (n (n - a + v)) by 2 r, and a / n moves from c by r. The first term
-# is convex in a (with u = n - a it is (u - n + n v / (u + v)) / n), so the sum is largest at an
-# end, a = 0 or a = v: the two cases before.
-#
-# On a Hadamard space the mean moves no farther than the measure does (in the Wasserstein-1
-# distance), and the gradient at any point neither. For kappa > 0 the gradient of D' at the mean of
-# D is |a log c - v log x| / (n - a + v) in the tangent space there, at most ((v - a) 2 r + a r
-# theta / sin theta) / (n - a + v): a quotient of linear functions of a, so again largest at an end,
-# 2 r / (n + 1) or r (theta / sin theta) / n; dividing by h bounds the distance of the means.
-
-
-def mean_gradient_sensitivity(
-    manifold: AbstractManifold,
-    ball: Ball,
-    n: int,
-    *,
-    weights: ArrayLike | None = None,
-    adjacency: str = "replace-one",
-) -> float:
-    """Largest change, in the metric at w, of grad F(w) = -sum_i w_i log_w(x_i) between neighbouring
-    data sets in `ball`.
-
-    Hadamard: 2 r / n (replace-one) or 2 r / (n + 1) (add-or-remove-one, n as in
-    `frechet_mean_sensitivity`) at *every* w, because the logarithm is 1-Lipschitz. kappa > 0: that
-    times theta / sin(theta), for w in the ball only (outside it the change is unbounded near the
-    cut locus). F = 1/(2n) sum d^2 without weights; public weights, replace-one: max(w) in the place
-    of 1/n.
-
-    Args:
-        manifold: The space.
-        ball: The public domain.
-        n: Number of records, or the public lower bound of it.
-        weights: None, or n public non-negative weights (replace-one only).
-        adjacency: "replace-one" or "add-or-remove-one".
-
-    Returns:
-        The bound.
-
-    Raises:
-        InvalidArgument: The ball is too large for the curvature, or an argument is out of range.
+def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
+    """Largest change, in the metric at w, of grad F(w) = -sum_i w_i log_w(x_i): 2 r max(w), or
+    2 r / (n + 1) under add-or-remove-one. On a Hadamard space it holds at every w, because the
+    logarithm is 1-Lipschitz; else that times theta / sin(theta), for w in the ball only (outside it
+    the change is unbounded near the cut locus).
 
     Source:
         Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
         Proof: docs/proofs/mean-sensitivity.md.
-
-    Examples:
-        >>> import riemdp
-        >>> space = riemdp.SPDAffineInvariant(2)
-        >>> ball = riemdp.Ball(space.origin, 1.0)
-        >>> riemdp.statistics.mean_gradient_sensitivity(space, ball, 100)
-        0.02
     """
-    n = integer("n", n)
-    one_of("adjacency", adjacency, ADJACENCIES)
-    return gradient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
-
-
-def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
-    """The formulas of `mean_gradient_sensitivity`, of checked arguments."""
     domain.check_convexity()
     if adjacency == ADD_REMOVE:
         _no_weights(weights)
@@ -204,101 +120,20 @@ def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike
     return 2 * domain.radius * _largest_share(n, weights) * over_sin(domain.theta)
 
 
-def ambient_mean_sensitivity(
-    manifold: AbstractManifold,
-    ball: Ball,
-    n: int,
-    *,
-    weights: ArrayLike | None = None,
-    adjacency: str = "replace-one",
-) -> float:
-    """Sensitivity, in the ambient Euclidean (Frobenius) norm, of the arithmetic mean of records of
-    `ball`.
-
-    Replace-one: 1/n (or the largest weight) times a bound of the ambient diameter of the ball: 2 r
-    (Euclidean), 2 sin r (sphere, r < pi/2), 2 lambda_max(centre) (e^r - 1) (SPD affine-invariant
-    and log-Euclidean), 2 (2 s r + r^2) with s = sqrt(lambda_max) (SPD Bures-Wasserstein), r at most
-    2 (Poincare ball), 2 (e^r - 1) sqrt(2 c_0^2 - 1), c_0 the centre's time coordinate (Lorentz).
-    Add-or-remove-one (n as in `frechet_mean_sensitivity`): max(diameter / (n + 1), reach / n),
-    reach being half the diameter, or 2 sin(r / 2) on the sphere and at most 2 in the Poincare ball:
-    the distance of a record from the centre, which takes the place of lacking records.
-
-    Args:
-        manifold: The space.
-        ball: The public domain.
-        n: Number of records, or the public lower bound of it.
-        weights: None, or n public non-negative weights (replace-one only).
-        adjacency: "replace-one" or "add-or-remove-one".
-
-    Returns:
-        The bound.
-
-    Raises:
-        NotImplementedError: The space is a quotient or a product, where arrays do not add up.
+def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
+    """Largest change of the arithmetic mean in the Frobenius norm. Replace-one: the largest weight
+    times a bound of the ambient diameter of the ball. Add-or-remove-one: max(diameter / (n + 1),
+    reach / n), reach being the distance of a record from the centre, which takes the place of
+    lacking records.
 
     Source:
         Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
         Proof: docs/proofs/mean-sensitivity.md.
-
-    Examples:
-        >>> import riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> ball = riemdp.Ball(sphere.origin, 0.5)
-        >>> round(riemdp.statistics.ambient_mean_sensitivity(sphere, ball, 100), 6)
-        0.009589
     """
-    n = integer("n", n)
-    one_of("adjacency", adjacency, ADJACENCIES)
-    return ambient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
-
-
-def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
-    """The formulas of `ambient_mean_sensitivity`, of checked arguments."""
     if adjacency == REPLACE_ONE:
         return domain.ambient_diameter * _largest_share(n, weights)
     _no_weights(weights)
     return max(domain.ambient_diameter / (n + 1), domain.ambient_reach / n)
-
-
-def strong_convexity(manifold: AbstractManifold, ball: Ball) -> float:
-    """The largest known h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in
-    it: theta cot(theta) with theta = 2 r sqrt(kappa), and 1 where kappa <= 0.
-
-    Args:
-        manifold: The space.
-        ball: The public domain.
-
-    Returns:
-        h, above 0 and at most 1.
-
-    Raises:
-        InvalidArgument: The ball is too large for the curvature, so that no such h > 0 is known.
-
-    Source:
-        Rauch's comparison theorem, as in Reimherr2021 Theorem 2.
-
-    Examples:
-        >>> import riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> h = riemdp.statistics.strong_convexity(sphere, riemdp.Ball(sphere.origin, 0.5))
-        >>> round(h, 4)
-        0.6421
-    """
-    return bound(manifold, ball).strong_convexity
-
-
-def bound(manifold: AbstractManifold, ball: Ball) -> Domain:
-    """The ball as a domain of the space."""
-    if not isinstance(ball, Ball):
-        raise invalid("ball", ball, "give a riemdp.Ball(center, radius)")
-    return ball.on(manifold)
-
-
-def _published(constant: str, r: float, kappa: float, share: float) -> float:
-    reach = r if constant == "reimherr2021" else 2 * r
-    theta = 2 * r * math.sqrt(max(kappa, 0.0))  # both papers take h at the diameter of the domain
-    h = 1.0 if theta == 0.0 else theta / math.tan(theta)
-    return 2 * reach * share * (2 - h) / h
 
 
 def _largest_share(n: int, weights: ArrayLike | None) -> float:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import invalid
 from .._isolation import isolated
 from ..domains._clamp import in_parts, readable
-from ..domains._stream import Stream, streamed_error
+from ..domains._stream import streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
-from ._query import AbstractQuery, Records, average, of_stream, other_count
+from ._query import AbstractQuery, Records, average
 from ._sensitivity import REPLACE_ONE
 
 Floats = NDArray[np.float64]
@@ -54,10 +54,7 @@ class TangentMean(AbstractQuery):
         0.06
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.adjacency != REPLACE_ONE:
-            raise invalid("adjacency", self.adjacency, 'this mean is for "replace-one" only')
+    adjacencies: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
 
     @property
     def sensitivity(self) -> float:
@@ -75,13 +72,7 @@ class TangentMean(AbstractQuery):
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
         """
-        records, count = self._admitted(X)
-        if count != self.n:
-            raise other_count(count, self.n)
-        if isinstance(records, Stream):
-            return of_stream(records.moved(self._step))
-        points, outside = self._step(records)
-        return Records(points, None, outside)
+        return self._each(X, self._step)
 
     @property
     def _step(self) -> Callable[[Point], tuple[Floats, Flags]]:

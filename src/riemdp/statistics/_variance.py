@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import invalid
 from .._isolation import isolated
-from ..domains._clamp import in_parts, readable
-from ..domains._stream import Stream, streamed_error
+from ..domains._clamp import readable
+from ..domains._stream import streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ._query import AbstractQuery, Records, average, other_count
+from ._query import AbstractQuery, Records, average
 from ._sensitivity import REPLACE_ONE
 
 Floats = NDArray[np.float64]
@@ -53,10 +53,7 @@ class FrechetVariance(AbstractQuery):
         0.0025
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.adjacency != REPLACE_ONE:
-            raise invalid("adjacency", self.adjacency, 'a variance is for "replace-one" only')
+    adjacencies: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
 
     @property
     def largest(self) -> float:
@@ -79,13 +76,7 @@ class FrechetVariance(AbstractQuery):
         point of the space.
         """
         d = self.domain
-        records, count = self._admitted(X)
-        if count != self.n:
-            raise other_count(count, self.n)
-        step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
-        if isinstance(records, Stream):
-            return Records(records.moved(step))
-        return Records(in_parts(d.manifold, step, records)[0])
+        return self._each(X, functools.partial(_cut_distances, d.manifold, d.center, d.radius))
 
     def cut(self, distances: Floats) -> Records:
         """Distances from the centre (n,), each cut off at the radius and squared."""
