@@ -259,7 +259,6 @@ def test_fault_41_a_ball_is_not_bound_in_float32():
             lambda: domain.frame.local,
             lambda: domain.frame.moving,
             lambda: domain.frame.back(np.zeros(1)),
-            lambda: domain.recentred(center, 1.0),
             lambda: domain.resolution,
             lambda: domain.ambient_diameter,
         ):

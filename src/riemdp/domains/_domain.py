@@ -22,7 +22,6 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
 from ._clamp import clamp, clamp_flagged, contains, folded, slack
-from ._door import admit_point
 from ._frame import (
     carried_and_clamped,
     carried_back,
@@ -101,10 +100,6 @@ class Domain:
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
         return contains(self.manifold, self.center, self.radius, points)
-
-    def recentred(self, center: Point, radius: float) -> Domain:
-        """The ball of `radius` about another public `center` of the same space."""
-        return Domain(self.manifold, admit_point(self.manifold, "center", center), float(radius))
 
     @constant
     def frame(self) -> Frame:

@@ -14,7 +14,6 @@ from .accounting.dp_events import event_of, parts_of
 from .accounting.events import (
     ApproximateEvent,
     Event,
-    GaussianEvent,
     GroupEvent,
     NoPrivacyEvent,
     PureEvent,
@@ -22,7 +21,7 @@ from .accounting.events import (
     in_words,
     merge,
 )
-from .accounting.trade_off import TradeOff, geometric_sum
+from .accounting.trade_off import TradeOff
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
@@ -232,29 +231,13 @@ class Guarantee:
             )
         if size == 1 or not self.parts or not self.is_private:
             return self
-        alone = [self._group_of_part(p, size) for p in self.parts]
+        alone = [bounds.group_of(p, size) for p in self.parts]
         known = [p for p in alone if p is not None]
         if len(known) == len(alone) and (
             len(known) == 1 or not any(isinstance(p, ApproximateEvent) for p in known)
         ):
             return replace(self, parts=merge(known), quoted_delta=None)
         return replace(self, parts=merge([GroupEvent(size, self.parts)]), quoted_delta=None)
-
-    @staticmethod
-    def _group_of_part(part: Event, size: int) -> Event | None:
-        """The part for a group, where it is of the same kind."""
-        if isinstance(part, GaussianEvent):
-            return GaussianEvent(part.squared_mu * size * size)
-        if isinstance(part, PureEvent):
-            return PureEvent(part.epsilon * size, count=part.count)
-        if isinstance(part, ApproximateEvent) and part.count == 1:
-            failure = part.delta * geometric_sum(part.epsilon, size)
-            return (
-                ApproximateEvent(size * part.epsilon, failure) if failure < 1 else NoPrivacyEvent()
-            )
-        if isinstance(part, GroupEvent):
-            return GroupEvent(part.size * size, part.inner)
-        return None
 
     # ---------------------------------------------------------------- other libraries
     def to_dp_event(self) -> Any:

@@ -277,3 +277,17 @@ def simple_epsilon(parts: tuple[Event, ...], delta: float) -> float:
     if failure > delta or (failure == delta and squared_mu > 0):
         return math.inf
     return float(epsilons) + gaussian_epsilon(delta - failure, math.sqrt(squared_mu))
+
+
+def group_of(part: Event, size: int) -> Event | None:
+    """What a part costs a group of `size` records, where that is a part of the same kind."""
+    if isinstance(part, GaussianEvent):
+        return GaussianEvent(part.squared_mu * size * size)
+    if isinstance(part, PureEvent):
+        return PureEvent(part.epsilon * size, count=part.count)
+    if isinstance(part, ApproximateEvent) and part.count == 1:
+        failure = part.delta * geometric_sum(part.epsilon, size)
+        return ApproximateEvent(size * part.epsilon, failure) if failure < 1 else NoPrivacyEvent()
+    if isinstance(part, GroupEvent):
+        return GroupEvent(part.size * size, part.inner)
+    return None
