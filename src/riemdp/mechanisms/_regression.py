@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, magnitude, real
 from ..domains import AdaptiveBall, Ball
-from ..domains._door import admit_stack
+from ..domains._stacks import admit_stack
 from ..manifolds import AbstractManifold
 from ..manifolds._spectral import unpack
 from ..privacy import Budget
