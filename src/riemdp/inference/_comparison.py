@@ -222,12 +222,16 @@ def compared(
     if every.is_gaussian and all(one.covariance is not None for one in means):
         statistic, p = _whitened(means, every.degrees)
     pairs = list(itertools.combinations(means, 2))
-    found = [_Contrast.of(pair).interval(LEVEL / len(pairs)) for pair in pairs]
-    distance, width = max(found)
+    farthest = max(pairs, key=lambda pair: _apart(*pair))
+    distance, width = _Contrast.of(farthest).interval(LEVEL / len(pairs))
     interval = unit * max(0.0, distance - width), unit * (distance + width)
     return Comparison(
         p, statistic, every.degrees, unit * distance, interval, hypothesis, exact, reproducible
     )
+
+
+def _apart(one: SampleMean, other: SampleMean) -> float:
+    return float(np.linalg.norm(one.coordinates - other.coordinates))
 
 
 def _whitened(means: Sequence[SampleMean], degrees: int) -> tuple[float, float]:

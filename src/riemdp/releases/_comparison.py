@@ -16,6 +16,7 @@ from ..inference._counts import warn_of_counts
 from ..inference._region import OF
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
+from ..mechanisms import Release
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._comparison import SamplesNoise, sample_means
 from ..mechanisms._parts import PublicParts
@@ -118,22 +119,29 @@ def private_comparison(
         manifold, search, n=len(labels), classes=count, budget=budget, sizes=parts.sizes
     )
     ready = mechanism._ready(LabelledRecords(records, labels), unit_of(grouped))
+    warn_of(ready.guarantee, budget.delta, len(labels))
     release = ready.release(rng, ledger)
-    warn_of(release.guarantee, budget.delta, len(labels))
     warn_of_counts(release.facts.valid)
-    whose = "people's means" if grouped else "records"
+    known = people_facts(grouped, found=domain is None)
+    release = release._knowing({"manifold": manifold, "budget": budget} | known)
+    return _tested(release, mechanism, of)
+
+
+def _tested(release: Release, mechanism: SamplesNoise, of: str) -> Comparison:
+    """The test, from the release alone."""
+    r, noise = release.facts.radius, mechanism.noise
+    assert r is not None
+    whose = "people's means" if release.facts.of_people else "records"
+    count = mechanism.sums.classes
     said = f"the {count} samples' means of clipped tangent vectors of {whose}"
-    details = {"manifold": manifold, "budget": budget, "query": said}
-    release = release._knowing(details | people_facts(grouped, found=domain is None))
-    r = float(release.details["radius"])
     noisy = np.concatenate(release.details["answers"]) / r
-    means = sample_means(mechanism.sums, noisy, release.scale / r, mechanism.noise)
+    means = sample_means(mechanism.sums, noisy, release.scale / r, noise)
     if of == "sample":
         means = [one.of_sample() for one in means]
     hypothesis = f"{said} are the same" + (" in the populations" if of == "population" else "")
-    exact = of == "sample" and not mechanism.noise.is_pure
+    exact = of == "sample" and not noise.is_pure
     test = compared(means, r, hypothesis, exact=exact, reproducible=release.reproducible)
-    return dataclasses.replace(test, release=release)
+    return dataclasses.replace(test, release=release._knowing({"query": said}))
 
 
 def _samples(samples: object, rows: int) -> tuple[np.ndarray, int]:
