@@ -217,7 +217,7 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     yield "private_frechet_variance, Euclidean(1)", _through(variance, far, 0.0 * far), 4_000
 
     scattered = np.zeros((8, 3))  # the others are no points, and count as 0
-    scattered[0] = [0.0, 0.0, 1.0]
+    scattered[0] = [1.0, 0.0, 0.0]
 
     def direction(x: Any, rng: Any) -> riemdp.Release:
         release = riemdp.private_mean_direction(riemdp.Sphere(3), x, BUDGET, rng=rng)

@@ -162,6 +162,7 @@ def test_one_record_has_no_cone_and_no_noisy_resultant_is_above_one():
     found = [released(np.tile(NORTH, (30, 1)), GAUSSIAN, rng=i).facts for i in range(8)]
     assert max(facts.resultant for facts in found) == 1.0
     assert max(facts.concentration for facts in found) == math.inf
+    assert found[0].resultant_noise == pytest.approx(2 / 30 * gaussian_noise_multiplier(GAUSSIAN))
     assert all(0.0 < facts.cone < math.pi for facts in found)
 
 

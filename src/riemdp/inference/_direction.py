@@ -94,26 +94,22 @@ class MeanDirection:
         """Length of x x^T - I / p, and of a unit vector."""
         return 1.0 if self.power == 1 else math.sqrt(1.0 - 1.0 / self.columns)
 
+    @property
+    def _noise(self) -> float:
+        """Standard deviation of the noise in each direction, over the length of one record."""
+        return self.law.expected_error / math.sqrt(self.coordinates.size) / self._unit
+
     @functools.cached_property
     def resultant(self) -> float:
         """The mean resultant length R, from 0 to 1: the length of the mean of the vectors. Of axes,
         that of the mean of x x^T - I / p over the length that one axis has. What noise is expected
         to add to its square is subtracted.
         """
-        if self.power == 1:
-            held, seen = self.coordinates.size, self.moment
-        else:
-            held, seen = (
-                self.coordinates.size - 1,
-                self.moment - np.eye(self.columns) / self.columns,
-            )
-        square = float(np.sum(seen**2)) - held * self._deviation**2
-        return min(1.0, math.sqrt(max(0.0, square)) / self._unit)
-
-    @property
-    def _deviation(self) -> float:
-        """Standard deviation of the noise in each coordinate."""
-        return self.law.expected_error / math.sqrt(self.coordinates.size)
+        seen, size = self.moment, self.coordinates.size
+        if self.power == 2:  # the trace is known
+            seen, size = seen - np.eye(self.columns) / self.columns, size - 1
+        square = float(np.sum((seen / self._unit) ** 2)) - size * self._noise**2
+        return min(1.0, math.sqrt(max(0.0, square)))
 
     @functools.cached_property
     def concentration(self) -> float:
@@ -160,7 +156,7 @@ class MeanDirection:
         """Variance, across the direction, of what a record adds: the larger one of those at the
         resultant and at one that noise may have made too long.
         """
-        least = max(0.0, self.resultant - _LOWER * self._deviation / self._unit)
+        least = max(0.0, self.resultant - _LOWER * self._noise)
         kappas = self.concentration, concentration_of(least, self.columns, self.power)
         return float(np.max(moments(np.array(kappas), self.columns, self.power)[1]))
 
@@ -177,6 +173,7 @@ class MeanDirection:
             "query": Query.DIRECTION,
             "moment": self.moment,
             "resultant": self.resultant,
+            "resultant_noise": self._noise,
             "concentration": self.concentration,
             "cone": self.cone(),
         }

@@ -54,6 +54,7 @@ class Facts:
         outside: The `OutsideCount` of the records outside the ball.
         valid: The `ValidCount` of the records that are points.
         resultant: The mean resultant length of directions or axes, from 0 to 1.
+        resultant_noise: Standard deviation of the noise along it.
         concentration: kappa of the distribution with this resultant.
         cone: Half the angle in radians of the cone about a mean direction that holds the
             population's with probability 0.95.
@@ -84,6 +85,7 @@ class Facts:
     outside: OutsideCount | None = None
     valid: ValidCount | None = None
     resultant: float | None = None
+    resultant_noise: float | None = None
     concentration: float | None = None
     cone: float | None = None
     public_value: Any = None
@@ -132,8 +134,9 @@ class Facts:
         if self.resultant is None or self.concentration is None or self.cone is None:
             return ""
         told = (
-            f"mean resultant length {self.resultant:.3g}, concentration {self.concentration:.3g};"
-            " with 95 % confidence, noise and sampling included,"
+            f"mean resultant length {self.resultant:.3g} (noise {self.resultant_noise:.2g}),"
+            f" concentration {self.concentration:.3g}; with 95 % confidence, noise and sampling"
+            " included,"
         )
         if self.cone >= math.pi / 2:
             return f"{told} no direction can be said"

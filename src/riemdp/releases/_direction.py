@@ -62,11 +62,12 @@ def private_mean_direction(
 
     Returns:
         A `Release` whose value is the direction, a point of `manifold`. In `release.facts`:
-        `resultant`, the mean resultant length R from 0 to 1; `concentration`, kappa of von Mises
-        and Fisher (of axes: Watson), infinite where noise hides that R is below 1; `cone`, half the
-        angle in radians of the cone that holds the population's mean direction with probability
-        0.95, by noise and sampling under that distribution, or pi (of axes pi / 2) where no
-        direction can be said. `release.details["moment"]` is the noisy mean itself.
+        `resultant`, the mean resultant length R from 0 to 1, and `resultant_noise`, the standard
+        deviation of its noise; `concentration`, kappa of von Mises and Fisher (of axes: Watson),
+        infinite where noise hides that R is below 1; `cone`, half the angle in radians of the cone
+        that holds the population's mean direction with probability 0.95, by noise and sampling
+        under that distribution, or pi (of axes pi / 2) where no direction can be said.
+        `release.details["moment"]` is the noisy mean itself.
         `release.confidence_region(level, of)` gives the cone of another level, and that of the
         records' own direction.
 
@@ -105,9 +106,8 @@ def private_mean_direction(
     mechanism = MeanDirectionNoise(manifold, n=n, budget=budget, people=people)
     release = mechanism._ready((records, members), unit_of(members)).release(rng, ledger)
     warn_of(release.guarantee, budget.delta, n)
-    told = {"people": n} if people else {}
-    clipping = _PEOPLE if people else _CLIPPED
-    return release._knowing({"budget": budget, "clipping": clipping, **told})
+    told = {"clipping": _PEOPLE, "people": n} if people else {"clipping": _CLIPPED}
+    return release._knowing({"budget": budget, **told})
 
 
 def of_directions(manifold: AbstractManifold) -> AbstractManifold:
