@@ -9,6 +9,7 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument, PrivateTSClassifier, PublicPrior
+from riemdp.report import privacy_report
 
 SPACE, BUDGET = riemdp.SPDAffineInvariant(2), Budget(2.0, 1e-5)
 LARGE = np.array([[2.0, 1.0], [1.0, 2.0], [1.0, 1.0]])
@@ -41,6 +42,8 @@ def test_the_public_model_reads_no_private_record():
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert not np.array_equal(one.coef_, other.coef_)
     assert one.release_.details["public_accuracy"] == one.public_accuracy_
+    page = privacy_report(one.release_).html()
+    assert f"right for {100 * one.public_accuracy_:.0f} % of the records of public people" in page
 
 
 @pytest.mark.parametrize("recenter", [False, True])

@@ -20,6 +20,7 @@ from ..mechanisms import Release
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._classes import DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
+from ..mechanisms._prior_mean import facts_of_prior
 from ..privacy import Budget
 from ..randomness import NoiseSource, noise_source
 from ..statistics import PublicPrior, TangentMean
@@ -247,7 +248,8 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.public_coef_ = None if alone is None else alone.coefficients
         self.public_intercept_ = None if alone is None else alone.intercepts
         self.public_accuracy_ = accuracy
-        return plan, release._knowing({"public_value": alone, "public_accuracy": accuracy})
+        facts = facts_of_prior(alone, _in_words(alone is not None, accuracy))
+        return plan, release._knowing({**facts, "public_accuracy": accuracy})
 
     def _warn(self, plan: ClassifierRow) -> None:
         """Say before anything is spent, and from public numbers, that it will be of little use."""
@@ -307,3 +309,15 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         scores = self._scores(X)
         chances = np.exp(scores - scores.max(axis=1, keepdims=True))
         return chances / chances.sum(axis=1, keepdims=True)
+
+
+def _in_words(labelled: bool, accuracy: float | None) -> str:
+    """What the public classifier is worth alone."""
+    if not labelled:
+        return "nothing: the public records have no labels of these classes"
+    if accuracy is None:
+        return "the public classifier alone; its accuracy was not measured, on too few people"
+    return (
+        f"the public classifier alone, right for {100 * accuracy:.0f} % of the records of public"
+        " people (measured on public people, each left out of what it is made of)"
+    )

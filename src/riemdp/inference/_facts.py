@@ -61,6 +61,7 @@ class Facts:
         public_value: What the public records of a prior say alone, without a private one.
         public_error: What that is expected to be wrong by for one more person, measured on public
             people alone: each is compared with the others. None for fewer than two.
+        public_alone: What the public records are worth alone, in words.
         clipping: What was done with each record, in words.
         person_is: What stands for a person, in words.
         others: Further facts of one method.
@@ -90,6 +91,7 @@ class Facts:
     cone: float | None = None
     public_value: Any = None
     public_error: float | None = None
+    public_alone: str | None = None
     clipping: str | None = None
     person_is: str | None = None
     others: tuple[tuple[str, Any], ...] = ()
@@ -115,18 +117,6 @@ class Facts:
         if self.of_people:
             known["people"] = self.people
         return MappingProxyType(known | dict(self.others))
-
-    @property
-    def public_alone(self) -> str:
-        """What the public records of a prior are worth alone, in words; "" without a prior."""
-        if self.public_value is None:
-            return ""
-        if self.public_error is None:
-            return "the public mean alone; its error was not measured, on records of one person"
-        return (
-            f"the public mean alone, expected to be wrong by {self.public_error:.4g} for one more"
-            " person (measured on public people)"
-        )
 
     @property
     def direction_in_words(self) -> str:

@@ -166,12 +166,38 @@ class PriorMean(BudgetedMechanism[Any]):
             "radius": last.radius,
             "query": Query.SHAPED,
             "error": "no formula",
-            "public_value": self.prior.center,
             "public_error": self.prior.error,
+            **facts_of_prior(self.prior.center, mean_in_words(self.prior.error)),
             "radii": tuple(stage.radius for stage in self.stages),
             "answers": tuple(answers),
         }
         return Drawn(shape.center, last.scale, last.sensitivity, None, facts)
+
+
+def facts_of_prior(value: Any, worth: str) -> dict[str, Any]:
+    """What is public of a release with a prior: what the public records say alone, and what that
+    is worth in words.
+    """
+    return {
+        "public_value": value,
+        "public_alone": worth,
+        "domain": f"the surroundings of a public mean; to compare with: {worth}",
+        "clipping": (
+            "every record becomes the tangent vector that points to it from the public centre,"
+            " divided by the root of the public shape and shortened to the radius; a record that"
+            " is not a valid point counts as the centre"
+        ),
+    }
+
+
+def mean_in_words(error: float | None) -> str:
+    """What a public mean is worth alone."""
+    if error is None:
+        return "the public mean alone; its error was not measured, on records of one person"
+    return (
+        f"the public mean alone, expected to be wrong by {error:.4g} for one more person (measured"
+        " on public people)"
+    )
 
 
 def kept_near(shape: Shape, noisy: Floats, scale: float) -> Floats:

@@ -22,11 +22,6 @@ from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budge
 
 PUBLIC_PRIOR = "a mean with a public prior"
 ALONE = "the public model alone"
-_CLIPPED = (
-    "every record becomes the tangent vector that points to it from the public centre, divided by"
-    " the root of the public shape and shortened to the radius; a record that is not a valid point"
-    " counts as the centre"
-)
 
 
 def of_prior(
@@ -43,13 +38,11 @@ def of_prior(
     details: dict[str, Any] = {
         "manifold": manifold,
         "budget": budget,
-        "clipping": _CLIPPED,
         **people_facts(given.grouped, found=True),
     }
 
     def finish(release: Release) -> Release:
-        about = f"the surroundings of a public mean; to compare with: {release.facts.public_alone}"
-        return release._knowing({"domain": about, **details})
+        return release._knowing(details)
 
     ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, given.n)
