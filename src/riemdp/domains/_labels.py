@@ -11,7 +11,7 @@ import contextlib
 import math
 import numbers
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -21,7 +21,6 @@ from .._errors import InvalidArgument
 from ._sources import form_of, unmasked
 
 NO_CLASS = -1
-_FEW_CLASSES = 64  # so many are compared with all labels at once
 _MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")  # what NumPy and pandas write for no label
 _DIGITS = 300  # of a number that is read exactly
 _REMEDY = "give one label for each record: a number or a text that names its person"
@@ -61,7 +60,7 @@ def admit_people(name: str, groups: object, rows: int, *, of: str = "X") -> tupl
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         _, places = np.unique(labels, return_inverse=True)
         return places.reshape(-1), int(places.max(initial=-1)) + 1
-    told = [_said(label) for label in labels]
+    told = [_said_of_person(label) for label in labels]
     if None in told:
         raise InvalidArgument(
             f"argument `{name}` has labels that are missing, or are neither numbers nor texts, so"
@@ -98,27 +97,31 @@ def public_classes(name: str, labels: object) -> np.ndarray:
             f"argument `{name}` has labels of several types, such as numbers beside texts; give"
             " all of them as numbers or all as texts"
         ) from error
-    refuse_two_forms(name, found.tolist())
+    refuse_two_forms(name, found.tolist(), said)
     return found
 
 
-def refuse_two_forms(name: str, public: Iterable[Any]) -> None:
+def refuse_two_forms(
+    name: str, public: Iterable[Any], form: Callable[[Any], Any] | None = None
+) -> None:
     """Raise where public names are the same to a reader, and two to the machine.
 
     Args:
         name: The argument's name, for the error.
         public: Names of classes or domains.
+        form: What a name is the same by; None: by the letters that Unicode writes in several ways.
 
     Raises:
         InvalidArgument: One of them is there in two ways of writing.
     """
     first: dict[Any, Any] = {}
     for each in public:
-        if first.setdefault(one_form(each), each) != each:
+        told = one_form(each) if form is None else form(each) or str(each)
+        if first.setdefault(told, each) != each:
             raise InvalidArgument(
-                f"argument `{name}` has {one_form(each)!r} in two ways of writing an accented"
-                " letter in Unicode (NFC and NFD), which would be two classes; write all of them"
-                ' in one, unicodedata.normalize("NFC", label)'
+                f"argument `{name}` has {told!r} in two ways of writing it (an accented letter in"
+                " Unicode as NFC and NFD, a number with a zero before it), which would be two"
+                ' classes; write all of them in one, unicodedata.normalize("NFC", label)'
             )
 
 
@@ -143,49 +146,58 @@ def is_missing(label: object) -> bool:
         return True
 
 
-def _said(label: object) -> str | None:
-    """What a label says; None where it says nothing."""
-    if label is np.ma.masked:
+def said(label: object) -> str | None:
+    """What a label says: a text without spaces around it, or a number, however its type writes it.
+    None where it is missing, or neither of them.
+    """
+    if is_missing(label):
         return None
-    if isinstance(label, bool | np.bool_):
-        label = int(label)
+    if isinstance(label, np.ndarray | np.generic):
+        label = label.item()
+    if isinstance(label, complex) and label.imag == 0.0:
+        label = label.real
+    if isinstance(label, str | bytes):
+        text = label if isinstance(label, str) else label.decode()
+        return _of_text(one_form(text).strip())
+    if not isinstance(label, numbers.Real):
+        return None
+    whole = math.isfinite(label) and label == int(label)
+    return repr(int(label)) if whole else repr(float(label))
+
+
+def _of_text(text: str) -> str:
+    """A number in one of the ways in which a text writes it; any other text as it is. Whole numbers
+    are read exactly, however long: float64 would tell one from an integer of the same digits, and
+    so make two people of one.
+    """
     try:
-        said = _whole(label) or _text(label)
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if not number.is_finite() or number.adjusted() > _DIGITS:
+        return text
+    return repr(int(number)) if number == number.to_integral_value() else repr(float(number))
+
+
+def _said_of_person(label: object) -> str | None:
+    try:
+        return said(label)
     except (UnicodeDecodeError, OverflowError):
         return None
-    said = None if said is None else said.strip()
-    return None if said is None or said in _MISSING else said
-
-
-def _whole(label: object) -> str | None:
-    """The whole number that a text says, however long; float64 would tell it from an integer of the
-    same digits, and so make two people of one.
-    """
-    text = label.decode() if isinstance(label, bytes) else label
-    if not isinstance(text, str):
-        return None
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    if not number.is_finite() or number.adjusted() > _DIGITS:
-        return None
-    return repr(int(number)) if number == number.to_integral_value() else None
 
 
 # ---------------------------------------------------------------------------- public classes
 def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
     """Private labels as positions in `classes`, read one by one.
 
-    Numbers are compared as numbers and text as text. A label that equals no class in this sense is
-    compared by what it says, so that "1" and b"1" mean class 1, and "True" the class True: NumPy
-    makes text, floats or complex numbers of all labels when one label is such, and that must not
-    change the others.
+    A label is of the class that says the same, so that 1, 1.0, "1" and b"1" mean class 1, and
+    "True" the class True: NumPy makes text, floats or complex numbers of all labels when one label
+    is such, and that must not change the others.
 
     Args:
         name: The argument's name, for the error.
         y: A list or a one-dimensional array of labels of any types.
-        classes: The public classes, all different.
+        classes: The public classes, which all say something else.
 
     Returns:
         An integer array, `classes[out[i]]` being the class of label i, or -1 where it has none.
@@ -198,67 +210,37 @@ def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
     ):
         raise InvalidArgument(f"argument `{name}` is {form_of(y)}; give one label for each record")
     labels: Any = y if isinstance(y, list | tuple) else unmasked(y)
-    if isinstance(labels, np.ndarray):
-        if labels.ndim != 1:
-            raise InvalidArgument(
-                f"argument `{name}` has shape {labels.shape}; give one label for each record"
-            )
-        if labels.dtype.kind in "iu" and _are_whole(classes):
-            return _among_whole(labels, classes)
-        labels = labels.tolist()
-    exact: dict[tuple[str, Any], int] = {}
-    spoken: dict[str, int] = {}
-    for i, c in enumerate(classes):
-        exact.setdefault(_key(c), i)
-        if (said := _text(c)) is not None:
-            spoken.setdefault(said, i)
-    for i, c in enumerate(classes):  # what NumPy makes of a class beside a label of another type
-        if (said := _text(str(c))) is not None:
-            spoken.setdefault(said, i)
-        if isinstance(c, numbers.Integral) and abs(int(c)) < 2**1023:
-            exact.setdefault(("number", float(int(c))), i)
-    out = np.full(len(labels), NO_CLASS, dtype=np.int64)
-    for i, label in enumerate(labels):
-        try:
-            found = exact.get(_key(label))
-            if found is None:
-                said = _text(label)
-                found = NO_CLASS if said is None else spoken.get(said, NO_CLASS)
-            out[i] = found
-        except Exception:  # whatever one label does when it is compared, it is private
-            continue
-    return out
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise InvalidArgument(
+            f"argument `{name}` has shape {labels.shape}; give one label for each record"
+        )
+    places: dict[str, int] = {}
+    for told in (said, _as_text, _as_float):  # what NumPy makes of it beside one of another type
+        for i, c in enumerate(classes):
+            places.setdefault(told(c) or str(c), i)
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iufb":
+        each, of = np.unique(labels, return_inverse=True)
+        return np.array([_place(one, places) for one in each], dtype=np.int64)[of.reshape(-1)]
+    return np.array([_place(label, places) for label in labels], dtype=np.int64)
 
 
-def _are_whole(classes: Sequence[Any]) -> bool:
-    """Whether the classes are few whole numbers, which are the same as floats."""
-    few = len(classes) <= _FEW_CLASSES
-    return few and all(isinstance(c, numbers.Integral) and abs(int(c)) < 2**53 for c in classes)
+def _as_text(label: object) -> str | None:
+    return said(str(label))
 
 
-def _among_whole(labels: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
-    """The same for an array of whole numbers: all labels at once."""
-    out = np.full(len(labels), NO_CLASS, dtype=np.int64)
-    for i in reversed(range(len(classes))):
-        out[labels == int(classes[i])] = i
-    return out
+def _as_float(label: object) -> str | None:
+    is_float = isinstance(label, numbers.Integral) and abs(int(label)) < 2**1023
+    return said(float(label)) if is_float else said(label)
 
 
-def _key(label: object) -> tuple[str, Any]:
-    kind = type(label)
-    if kind is int or kind is float:  # as most are: the tests below take five times as long
-        return "number", label
-    if isinstance(label, np.ndarray) and label.shape == ():
-        label = label.item()
-    if isinstance(label, str | bytes):
-        return type(label).__name__.removesuffix("_"), one_form(label)
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, complex) and label.imag == 0.0:
-        label = label.real
-    if isinstance(label, numbers.Real):
-        return "number", label
-    return "other", label
+def _place(label: object, places: Mapping[str, int]) -> int:
+    try:
+        told = said(label)
+        if told is None and not is_missing(label):
+            told = str(label)
+        return NO_CLASS if told is None else places.get(told, NO_CLASS)
+    except Exception:  # whatever one label does when it is read, it is private
+        return NO_CLASS
 
 
 def one_form(label: Any) -> Any:
@@ -271,18 +253,3 @@ def one_form(label: Any) -> Any:
         with contextlib.suppress(UnicodeDecodeError):
             return one_form(label.decode()).encode()
     return label
-
-
-def _text(label: object) -> str | None:
-    kind, value = _key(label)
-    if kind == "number":
-        return repr(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
-    if kind == "bytes":
-        value = value.decode()
-    elif kind != "str":
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    return _text(number)
