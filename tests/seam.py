@@ -214,7 +214,6 @@ Sums = _names(
         " covariance_above",
         "mechanisms._prior_classes": "PriorClassifier",
         "mechanisms._regression": "RegressionNoise TargetRange moments_of ridge weights",
-        "privacy._noise": "Noise:SomeNoise",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",
@@ -231,7 +230,7 @@ Means = _names(
         "domains._ends": "_bures_wasserstein_exp",
         "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
-        "mechanisms._shrinking": "james_stein shortened worth_shrinking",
+        "mechanisms._shrinking": "james_stein shortened",
         "releases._choices": "try_build kept_in",
         "estimators._shared": "required",
         "optimizers._eigenvector": "choose_method",

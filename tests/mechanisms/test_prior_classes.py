@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument, PublicPrior
-from tests.seam import Sums
+from tests.seam import Searches, Sums
 
 DIM, BUDGET = 4, Budget(1.0, 1e-5)
 SIZES = [(50, 200, 200, 200), (20, 20, 20), (7, 30), (1, 1, 90)]
@@ -75,7 +75,7 @@ def test_a_common_shift_of_class_means_is_not_seen(sizes):
     moved = z + rng.normal(size=DIM) / 10
     np.testing.assert_allclose(sums.joint(z, labels), sums.joint(moved, labels), atol=1e-10)
     means = np.stack([z[labels == a].mean(axis=0) for a in range(len(sizes))])
-    found = sums.means(sums.joint(z, labels), 1.0, Sums.SomeNoise.of(BUDGET))
+    found = sums.means(sums.joint(z, labels), 1.0, Searches.SomeNoise.of(BUDGET))
     np.testing.assert_allclose(found.means, means - means.mean(axis=0), atol=1e-12)
 
 
