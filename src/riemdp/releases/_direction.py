@@ -104,10 +104,10 @@ def private_mean_direction(
     n = rows if members is None else members.n
     people = members is not None
     mechanism = MeanDirectionNoise(manifold, n=n, budget=budget, people=people)
-    release = mechanism._ready((records, members), unit_of(members)).release(rng, ledger)
-    warn_of(release.guarantee, budget.delta, n)
+    ready = mechanism._ready((records, members), unit_of(members))
+    warn_of(ready.guarantee, budget.delta, n)
     told = {"clipping": _PEOPLE, "people": n} if people else {"clipping": _CLIPPED}
-    return release._knowing({"budget": budget, **told})
+    return ready.release(rng, ledger)._knowing({"budget": budget, **told})
 
 
 def of_directions(manifold: AbstractManifold) -> AbstractManifold:
