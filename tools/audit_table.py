@@ -335,6 +335,14 @@ def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, in
 
     yield "two_sample_test, its p-value, Euclidean(1)", _through(test, far, -far), 1_000
 
+    def comparison(x: Any, rng: Any) -> Any:
+        both, samples = np.concatenate([x, np.full((8, 1), -1.0)]), np.repeat([0, 1], 8)
+        made = riemdp.private_comparison(line, both, ball, BUDGET, samples=samples, rng=rng).release
+        assert isinstance(made, riemdp.Release)
+        return dataclasses.replace(made, value=made.details["answers"][0])
+
+    yield "private_comparison, Euclidean(1)", _through(comparison, far, -far), 2_000
+
     for estimator, attack, one, other in _estimators_of_people():
         title = f"{estimator}, groups, all 43 records of one person"
         yield title, _through(attack, one, other), 300

@@ -102,6 +102,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
     "releases": (
         "plan_mean_direction",
+        "plan_private_comparison",
         "plan_private_mean",
         "private_ball",
         "private_comparison",

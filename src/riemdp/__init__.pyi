@@ -97,6 +97,7 @@ from .problems import check_gradient as check_gradient
 from .randomness import NoiseSource as NoiseSource
 from .randomness import noise_source as noise_source
 from .releases import plan_mean_direction as plan_mean_direction
+from .releases import plan_private_comparison as plan_private_comparison
 from .releases import plan_private_mean as plan_private_mean
 from .releases import private_ball as private_ball
 from .releases import private_comparison as private_comparison

@@ -47,6 +47,7 @@ RESULTS = {
     "riemdp.optimizers.History",
     "riemdp.optimizers.HistoryRow",
     "riemdp.optimizers.Plan",
+    "riemdp.releases.ComparisonRow",
     "riemdp.releases.DirectionRow",
     "riemdp.releases.MeanRow",
     "riemdp.releases.Plan",

@@ -137,6 +137,24 @@ def test_pure_noise_is_conservative_and_finds_what_is_far():
     assert np.all(p_values((0.0, 1.5), 5, pure) < 0.01)
 
 
+def test_a_plan_says_how_far_apart_means_have_to_be():
+    """Equal records in each sample, whose distance is found in four of five releases."""
+    row = riemdp.plan_private_comparison(PLANE, BALL, (40, 60), RICH)[0]
+    X = np.repeat([[0.0, 0.0], [row.by_noise, 0.0]], [40, 60], axis=0)
+    given = {"samples": np.repeat([0, 1], [40, 60]), "of": "sample"}
+    found = [
+        riemdp.private_comparison(PLANE, X, BALL, RICH, rng=i, **given).rejects()
+        for i in range(100)
+    ]
+    assert coverage_p_value(np.array(found), 0.8) > ALPHA
+    assert row.by_both > row.by_noise
+    searched = riemdp.plan_private_comparison(PLANE, AdaptiveBall(BALL), (400, 600), BUDGET)[0]
+    assert searched.need > 1
+    assert searched.share < 1
+    with pytest.raises(riemdp.InvalidArgument, match="sizes"):
+        riemdp.plan_private_comparison(PLANE, BALL, (40,), RICH)
+
+
 def test_people_are_compared_by_their_means():
     X, samples = drawn(np.random.default_rng(6), 0.0, 0.6, n=800)
     groups = np.arange(1600) // 2

@@ -4,6 +4,8 @@ ledger, add the noise.
 
 from ._adaptive_plan import SearchRow as SearchRow
 from ._comparison import private_comparison
+from ._comparison_plan import ComparisonRow as ComparisonRow
+from ._comparison_plan import plan_private_comparison
 from ._direction import DirectionRow as DirectionRow
 from ._direction import plan_mean_direction, private_mean_direction
 from ._mean import private_frechet_mean
@@ -18,6 +20,7 @@ from ._variance import private_frechet_variance
 
 __all__ = [
     "plan_mean_direction",
+    "plan_private_comparison",
     "plan_private_mean",
     "private_ball",
     "private_comparison",
