@@ -30,7 +30,7 @@ from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..releases._people import of_groups
 from ._over_sites import mechanism_of
-from ._protocol import check_lists_of_labels
+from ._protocol import check_lists_of_labels, named
 from ._terms import SearchTerms
 
 
@@ -249,11 +249,9 @@ class _Given:
         self.records: list[Any] = []
         self.sizes: dict[str, int] = {}
         for i, X in enumerate(sites):
-            try:
+            with named("sites", "site", i):
                 people = of_groups(manifold, X, None if groups is None else groups[i], None)
                 records, n = admit_in_parts(manifold, "X", people.points if people else X)
-            except InvalidArgument as error:
-                raise InvalidArgument(f"argument `sites`, site {i}: {error}") from error
             in_memory = not isinstance(records, Stream)
             self.records.append(map_leaves(np.asarray, records) if in_memory else records)
             self.sizes[f"site-{i}"] = n

@@ -24,7 +24,7 @@ from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, noise_of_a_round, numerics_of, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord, rounds_of
 from ._prirfed import PriRFed
-from ._protocol import Admitted, check_lists_of_labels, context_of
+from ._protocol import Admitted, check_lists_of_labels, context_of, named
 from ._rounds import Belonging, admit_current, noisy_sum, updated
 from ._secure_sum import Keys, Question, Roster, masked
 from ._sites import Replies, Sound
@@ -341,10 +341,8 @@ def check_datasets(problem: Problem, datasets: Any) -> list[tuple[Any, int]]:
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
     checked: list[tuple[Any, int]] = []
     for i, data in enumerate(datasets):
-        try:
+        with named("datasets", "agent", i):
             checked.append(check_data(problem, data))
-        except InvalidArgument as error:
-            raise InvalidArgument(f"argument `datasets`, agent {i}: {error}") from error
     return checked
 
 
@@ -356,10 +354,8 @@ def people_of(
     check_lists_of_labels(groups, len(checked), "agent")
     found: list[tuple[Membership, Belonging]] = []
     for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):
-        try:
+        with named("groups", "agent", i):
             found.append((Membership(labels, n, of="datasets"), Belonging(data, labels, places)))
-        except InvalidArgument as error:
-            raise InvalidArgument(f"argument `groups`, agent {i}: {error}") from error
     return found
 
 

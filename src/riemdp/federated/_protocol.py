@@ -8,14 +8,16 @@ cost, holds that to the site's limits, counts the answer and pays for it; then t
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import hashlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import invalid
+from .._errors import InvalidArgument, invalid
 from .._isolation import isolated
 from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold
@@ -140,6 +142,15 @@ def check_labels(of_people: bool, groups: object) -> None:
         raise Refused(_NO_LABELS)
     if not of_people and groups is not None:
         raise Refused(OF_PEOPLE)
+
+
+@contextlib.contextmanager
+def named(argument: str, of: str, i: int) -> Iterator[None]:
+    """Says of which agent, or site, an argument is wrong."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise InvalidArgument(f"argument `{argument}`, {of} {i}: {error}") from error
 
 
 def check_lists_of_labels(groups: Any, count: int, of: str) -> None:

@@ -41,15 +41,7 @@ def leaves_named(name: str, point: Point) -> dict[str, np.ndarray]:
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
     """The published point of a run and its guarantee, as `_written`."""
     guarantee, local = server.guarantee(), server.plan.local
-    facts = {
-        "agreement": server.agreement,
-        "guarantee": str(guarantee),
-        "epsilon": _finite(guarantee.epsilon(server.plan.delta)),
-        "delta": server.plan.delta,
-        "adjacency": guarantee.adjacency,
-        "unit": server.plan.guarantee.unit,
-        "assumes": guarantee.assumes,
-        "private": guarantee.is_private and not reproducible,
+    facts = _stated(server.agreement, guarantee, server.plan.delta, reproducible) | {
         "rounds": [vars(r) for r in server.records],
         "sizes": server.sizes,
         "invitations": server.invitations,
@@ -69,6 +61,22 @@ def _written(path: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, An
         with points.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         words.write_text(json.dumps(facts, indent=2), encoding="utf-8")
+
+
+def _stated(
+    agreement: str, guarantee: Guarantee, delta: float, reproducible: bool
+) -> dict[str, Any]:
+    """What every result says of its privacy."""
+    return {
+        "agreement": agreement,
+        "guarantee": str(guarantee),
+        "epsilon": _finite(guarantee.epsilon(delta)),
+        "delta": delta,
+        "adjacency": guarantee.adjacency,
+        "unit": guarantee.unit,
+        "assumes": guarantee.assumes,
+        "private": guarantee.is_private and not reproducible,
+    }
 
 
 def _finite(x: float) -> float | None:
@@ -170,18 +178,9 @@ def write_release(path: str, release: Release, terms: SearchTerms, transcript: T
     question, as `_written`.
     """
     details, guarantee = release.details, release.guarantee
-    delta = terms.budget.delta
     names = ("sums", "failed_sums", "sizes", "rounds", "need", "share_of_search", "variance")
-    facts = {
-        "agreement": terms.fingerprint,
+    facts = _stated(terms.fingerprint, guarantee, terms.budget.delta, release.reproducible) | {
         "release": terms.release,
-        "guarantee": str(guarantee),
-        "epsilon": guarantee.epsilon(delta),
-        "delta": delta,
-        "adjacency": guarantee.adjacency,
-        "unit": guarantee.unit,
-        "assumes": guarantee.assumes,
-        "private": guarantee.is_private and not release.reproducible,
         "scale": float(release.scale),
         **{name: details[name] for name in names if name in details},
         **{name: details[name].to_dict() for name in ("valid", "outside") if name in details},

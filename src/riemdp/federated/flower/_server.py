@@ -14,7 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from ..._errors import InvalidArgument
 from ...mechanisms import Release
-from ...randomness import noise_source
+from ...randomness import NoiseSource, noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import drive, drive_search
@@ -240,27 +240,39 @@ def server_app(
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        chosen = timing(context.run_config) if callable(timing) else timing or Timing()
+        run = context.run_config
+        chosen = timing(run) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
-        terms = (make_setup or _agreed)(context.run_config)
+        terms = (make_setup or _agreed)(run)
         transport = GridTransport(grid, terms, ttl=ttl)
-        state, result = (
-            str(context.run_config.get(key) or "") or None for key in ("state-path", "result-path")
-        )
+        files = (str(run.get(key) or "") or None for key in ("state-path", "result-path"))
         if isinstance(terms, SearchTerms):
-            search(terms, transport, chosen, state, result)
-            return
-        with shown():
-            log.info("the agreement of this run is %s", terms.fingerprint)
-            source = noise_source(rng)
-            server = drive(terms, transport, source, timing=chosen, state=state)
-            log.info("%s", _ended(server))
-        if result is not None:
-            write_result(result, server, reproducible=source.reproducible)
-        if on_done is not None:
-            on_done(server)
+            search(terms, transport, chosen, *files)
+        else:
+            done = rounds(terms, transport, chosen, *files, source=noise_source(rng))
+            if on_done is not None:
+                on_done(done)
 
     return app
+
+
+def rounds(
+    terms: Setup,
+    transport: GridTransport,
+    timing: Timing,
+    state: str | None = None,
+    result: str | None = None,
+    *,
+    source: NoiseSource,
+) -> Coordinator:
+    """Rounds over a transport; their state and result are kept in these files."""
+    with shown():
+        log.info("the agreement of this run is %s", terms.fingerprint)
+        server = drive(terms, transport, source, timing=timing, state=state)
+        log.info("%s", _ended(server))
+    if result is not None:
+        write_result(result, server, reproducible=source.reproducible)
+    return server
 
 
 def search(
