@@ -160,6 +160,7 @@ Sites = _names(
         "federated._door": "admit keys_of next_key",
         "federated._check": "problems_of_server",
         "federated._protocol": "context_of",
+        "federated._in_process": "permits_of",
         "federated._site": "Part",
         "federated._accounting": "_multiplier most_rounds plan_shared",
         "privacy._participation": "coarser",
@@ -183,8 +184,6 @@ def over_flower() -> SimpleNamespace:
         {
             "federated.flower._messages": "fact hello pack pack_words unpack",
             "federated.flower._server": "GridTransport _agreed search",
-            "federated.flower._host": "prefix",
-            "federated.flower._simulate": "_end _PROJECT _run",
         }
     )
 

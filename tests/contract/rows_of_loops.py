@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from unittest import mock
-
 import numpy as np
 
 import riemdp
@@ -291,11 +288,10 @@ def local_update(data, given, **options):
 
 
 def simulated(data, given, **options):
-    """A simulation where Ray, which carries its messages, is not installed."""
-    with mock.patch.dict(sys.modules, {"ray": None}):
-        X = options.pop("X", data["X"])
-        told = {"ledger": given.ledger, "budget": given.budget, "rng": 1} | options
-        return federated.flower.simulate(LOCAL, X, START, **told)
+    """Virtual sites, which answer messages of Flower."""
+    X = options.pop("X", data["X"])
+    told = {"ledger": given.ledger, "budget": given.budget, "rng": 1} | options
+    return federated.flower.simulate(LOCAL, X, START, **told)
 
 
 def step_of_site(result):
@@ -396,10 +392,8 @@ SITES = (
         needs="flwr",
         seeded=False,
         refusals=(
-            Refusal({}, Exception, "without Ray"),
             Refusal({"budget": "all of it"}),
             Refusal({"X": 5.0}),
-            Refusal({"cpus_per_agent": 0}),
         ),
     ),
 )

@@ -1,6 +1,4 @@
-"""The Flower adapter: a grid that misbehaves, what an agent says when it fails, the simulation
-engine.
-"""
+"""The Flower adapter: a grid that misbehaves, what an agent says when it fails, simulations."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ import riemdp
 from riemdp import DPRGD, Budget, Ledger, PriRFed, problems
 from tests.seam import over_flower
 
-from .deployment import isolated
 from .heard import heard
 
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
@@ -543,64 +540,24 @@ def test_a_pinned_node_refuses_every_other_app(monkeypatch, caplog):
 
 
 # ------------------------------------------------------------------------------------------------
-# the simulation engine
-def test_the_simulation_engine_agrees_with_the_reference(monkeypatch, tmp_path):
-    pytest.importorskip("ray", reason="the engine simulates with Ray")
+# many sites in one process
+@messages
+def test_a_simulation_agrees_with_the_reference_and_is_charged_once():
     from riemdp.federated import flower, run_in_process
 
-    monkeypatch.setenv("FLWR_HOME", str(tmp_path))
-    data = [_rows(i) for i in range(4)]
-    setup = _setup()
+    data, setup = [_rows(i) for i in range(4)], _setup()
     expected = run_in_process(setup.prirfed, data, E1, None, rng=0)
-    with isolated():  # no other engine at the same time
-        got = flower.simulate(setup.prirfed, data, E1, None, rng=0)
+    got = flower.simulate(setup.prirfed, data, E1, None, rng=0)
     np.testing.assert_allclose(got.value, expected.value, atol=1e-12)
     assert [r.accepted for r in got.rounds] == [2] * 3
-    with isolated(), Ledger(Budget(2.1, 1e-5)) as ledger:
+    with Ledger(Budget(2.1, 1e-5)) as ledger:
         private = flower.simulate(setup.prirfed, data, E1, Budget(2.0, 1e-5))
     assert not private.reproducible
     assert private.guarantee.within(Budget(2.0, 1e-5))
+    assert (ledger.charges, [r.accepted for r in private.rounds]) == (1, [2] * 3)
     assert ledger.spent.epsilon(1e-5) == pytest.approx(private.guarantee.epsilon(1e-5), rel=1e-9)
     assert not np.allclose(private.value, expected.value, atol=1e-6)
-
-
-@pytest.mark.parametrize("polite", [True, False])
-def test_an_interrupted_engine_leaves_no_process_behind(polite):
-    """What it started in sessions of its own included, also where it does not end when asked."""
-    import subprocess
-    import sys
-    import time
-
-    prefix = over_flower().prefix()
-    if not prefix:
-        pytest.skip("needs namespaces of its own")
-    mark = f"987654{int(polite)}"
-    handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))" if polite else "pass"
-    code = (
-        f"import signal, subprocess, sys, time\n{handler}\n"
-        f"subprocess.Popen(['sleep', '{mark}'], start_new_session=True)\n"
-        "print('begun', flush=True)\ntime.sleep(900)"
-    )
-    process = subprocess.Popen(
-        [*prefix, sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
-    over_flower().end(process, 60.0 if polite else 1.0)
-    process.stdout.close()
-    assert process.returncode == (3 if polite else -9)
-    end = time.monotonic() + 10
-    while left := [
-        p
-        for p in Path("/proc").iterdir()
-        if p.name.isdigit() and f"sleep\0{mark}\0".encode() in _command_line(p)
-    ]:
-        assert time.monotonic() < end, left
-        time.sleep(0.05)
-
-
-def _command_line(process: Path) -> bytes:
-    try:
-        return (process / "cmdline").read_bytes()
-    except OSError:
-        return b""
+    short = Ledger(Budget(0.5, 1e-5))
+    with pytest.raises(riemdp.BudgetExceeded):
+        flower.simulate(setup.prirfed, data, E1, Budget(2.0, 1e-5), ledger=short)
+    assert short.charges == 0

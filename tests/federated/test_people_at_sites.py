@@ -22,7 +22,6 @@ from riemdp.privacy import gaussian, participation
 from tests.seam import Commands, Masks, Servers, Sites, original, over_flower, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
-from .deployment import isolated
 from .heard import heard
 
 SPACE = riemdp.Euclidean(30)
@@ -501,15 +500,13 @@ def test_a_site_without_labels_declines_and_says_nothing_of_them(tmp_path: Path,
 
 
 @pytest.mark.federated_deployment
-def test_flowers_simulation_protects_people(tmp_path: Path, flower, monkeypatch) -> None:
-    pytest.importorskip("ray", reason="the engine simulates with Ray")
-    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
+@pytest.mark.flower_messages
+def test_flowers_simulation_protects_people(flower) -> None:
     data = [data_of(i) for i in range(3)]
     records, groups = [x for x, _ in data], [labels for _, labels in data]
     prirfed = PriRFed(PROBLEM, LOCAL, rounds=2, agents_per_round=3, noise="shared", tolerated=1)
     ledger = Ledger(BUDGET)
-    with isolated():  # no other engine at the same time
-        got = flower.simulate(prirfed, records, START, BUDGET, groups=groups, ledger=ledger)
+    got = flower.simulate(prirfed, records, START, BUDGET, groups=groups, ledger=ledger)
     expected = run_in_process(prirfed, records, START, BUDGET, groups=groups)
     assert [r.moved for r in got.rounds] == [True, True]
     assert (got.guarantee, got.sigma) == (expected.guarantee, expected.sigma)

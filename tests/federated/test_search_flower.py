@@ -21,7 +21,6 @@ from riemdp import RiemdpError
 from riemdp.privacy import Ledger
 from tests.seam import over_flower, plant
 
-from .deployment import isolated
 from .heard import heard
 from .test_search import ALL, CENTER, SITES, SPACE
 from .test_search_people import LABELS, ONE_SITE
@@ -248,48 +247,3 @@ def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None
     assert reply["words"].to_numpy_ndarrays()[0].dtype == np.uint64
     assert len(over_flower().fact(reply, "key")) == 64
     assert over_flower().fact(reply, "key") != keys[0]
-
-
-_MODULE = """\
-from pathlib import Path
-from riemdp.federated import Site, flower
-
-app = flower.{side}_app({given})
-"""
-
-
-@pytest.mark.parametrize("unit", ["record", "person"])
-@pytest.mark.parametrize("folder", ["shared"], indirect=True)
-def test_the_simulation_engine_carries_a_search(
-    folder: Path, unit: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if unit == "person":
-        folder = request.getfixturevalue("of_people")
-    monkeypatch.setenv("RAY_worker_niceness", "0")
-    pytest.importorskip("ray", reason="the engine simulates with Ray")
-
-    names = (
-        f"site=lambda n: Site.read(Path({str(folder)!r}) / ('abc'[n['partition-id']] + '.toml'))"
-    )
-    (modules := folder / "app" / "simulation").mkdir(parents=True)
-    (modules / "__init__.py").touch()
-    waits = "timing=flower.Timing(timeout=300.0, grace=300.0, poll=0.02)"
-    for side, given in (("server", waits), ("client", names)):
-        (modules / f"{side}.py").write_text(_MODULE.format(side=side, given=given))
-    config = f'agreement = "{folder}/agreement.toml"\nresult-path = "{folder}/result.npz"\n'
-    (folder / "app" / "pyproject.toml").write_text(over_flower().PROJECT + config)
-    with isolated():  # no other engine at the same time
-        log = over_flower().run(str(folder), 3, 1)
-    assert (folder / "result.json").exists(), log
-    told = json.loads((folder / "result.json").read_text())
-    assert told["agreement"] == agreed(folder).fingerprint
-    assert (told["private"], told["failed_sums"], told["unit"]) == (True, 0, unit)
-    assert "3 sites at most 1" in told["assumes"]
-    with np.load(folder / "result.npz") as saved:
-        value = saved["value_0"]
-    mean = riemdp.frechet_mean(SPACE, ALL).value
-    assert float(SPACE.dist(mean, value)) < 0.25
-    for name in NAMES:
-        assert site(folder, name).rounds_answered() == tuple(range(told["sums"]))
-        assert Ledger.open(folder / f"{name}-ledger.json").charges == 1
-        assert Ledger.open(folder / f"{name}-ledger.json").spent.within(agreed(folder).terms.budget)

@@ -15,7 +15,6 @@ from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
 from tests.seam import Masks, Servers, Sites, over_flower
 
-from .deployment import isolated
 from .shared_deployment import AGREEMENT
 
 SPHERE = riemdp.Sphere(3)
@@ -374,16 +373,14 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
 
 
 @pytest.mark.federated_deployment
-def test_flowers_simulation_shares_noise(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.flower_messages
+def test_flowers_simulation_shares_noise(tmp_path: Path) -> None:
     pytest.importorskip("flwr", reason="needs the extra `federated`")
-    pytest.importorskip("ray", reason="the engine simulates with Ray")
     from riemdp.federated.flower import simulate
 
-    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
     prirfed, data = agreed(tmp_path, rounds=2).prirfed, [records(i) for i in range(3)]
     expected = run_in_process(prirfed, data, NORTH, riemdp.Budget(20.0, 1e-5))
-    with isolated():  # no other engine at the same time
-        got = simulate(prirfed, data, NORTH, riemdp.Budget(20.0, 1e-5))
+    got = simulate(prirfed, data, NORTH, riemdp.Budget(20.0, 1e-5))
     assert [r.moved for r in got.rounds] == [True, True]
     assert float(SPHERE.dist(got.value, expected.value)) < 12 * got.sigma
     assert got.guarantee == expected.guarantee

@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import DPRGD, DPRSVRG, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
-from riemdp.federated import Refused, Setup, Site, local_update
+from riemdp import (
+    DPRGD,
+    DPRSVRG,
+    Ball,
+    Budget,
+    InvalidArgument,
+    Ledger,
+    PriRFed,
+    privacy,
+    problems,
+)
+from riemdp.federated import Refused, Setup, Site, local_update, plan_federated
 from tests.seam import Sites
 
 DIM = 4
@@ -84,6 +94,23 @@ def test_a_site_may_allow_fewer_answers_and_its_ledger_fewer_still(tmp_path):
     assert _answers(site, setup, range(10)) == 2
     assert book.charges == 2
     assert len(site.rounds_answered()) == 2  # what the ledger refuses is not counted as answered
+
+
+def test_a_site_of_a_run_that_was_paid_gives_away_its_part_and_charges_no_ledger(tmp_path):
+    setup = _setup()
+    plan = plan_federated(setup.prirfed, [30] * 4, setup.budget)
+    with Ledger(Budget(1.5, 1e-5)) as book:
+        permit = privacy.charge(plan.guarantee, book)
+        first, other, *_ = Sites.permits_of(permit, plan, 10)
+        site = _site(tmp_path, paid=first)
+        assert _answers(site, setup, range(10)) == 10
+        again = _site(tmp_path, answers=tmp_path / "lost.json", paid=first)
+        with pytest.raises(riemdp.RiemdpError, match="more than was charged"):
+            _ask(again, setup)
+        assert book.charges == 1
+        permit.close()
+        with pytest.raises(riemdp.RiemdpError, match="is over"):
+            _ask(_site(tmp_path, answers=tmp_path / "late.json", paid=other), setup)
 
 
 def test_counts_outlive_the_process_and_hold_for_all_of_them(tmp_path):

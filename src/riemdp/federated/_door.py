@@ -116,7 +116,7 @@ def answer(
     with declining():
         permit = site.count_answer(terms.fingerprint, counted, most_answers(site, terms), cost.part)
     words = site.in_words(f"{terms.numbered} {counted}", terms.fingerprint)
-    account = Account(site.ledger, permit, what=words)
+    account = Account(site.ledger, site.paid if permit is None else permit, what=words)
     reply = protocol.reply(asked.question, own, cost, account, source)
     if keys is not None and roster is not None:
         what = Question(terms.fingerprint, counted, roster, asked.context)
@@ -232,7 +232,8 @@ def check_cost(site: Site, cost: Cost) -> None:
         raise Refused(
             "declined: one answer would cost more than this site allows. Nothing was spent"
         )
-    if cost.part is None:  # a search is charged as a whole, when its first answer is counted
+    # a search is charged as a whole, when its first answer is counted; a simulation, before it
+    if cost.part is None and site.paid is None:
         with declining():
             check_affordable(cost.guarantee, site.ledger)
 

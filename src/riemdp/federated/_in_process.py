@@ -246,6 +246,14 @@ def result_of(
     )
 
 
+def permits_of(permit: Permit, plan: FederatedPlan, rounds: int) -> list[Permit]:
+    """One for each agent of a plan that was charged as a whole (docs/proofs/federated.md). An agent
+    answers at most once a round, so it may give away as many local answers as there are rounds, and
+    no more.
+    """
+    return permit.for_parties([plan.local[n].repeat(rounds) for n in plan.sizes])
+
+
 class Parties:
     """`Sites` in this process, with keys of their own. There is no door between them and the
     server, and what their answers cost has been charged for all of them.
@@ -309,11 +317,8 @@ class _Agents:
         self.server, self.data, self.without_noise = server, data, without_noise
         # Agents draw from the operating system, each for itself, but for a simulation.
         self.rng = source if source.reproducible else None
-        # The plan was charged as a whole (docs/proofs/federated.md). An agent answers at most once
-        # a round, so it may give away as many local answers as there are rounds, and no more.
-        local, rounds = server.plan.local, server.prirfed.rounds
-        wholes = [local[n].repeat(rounds) for n in server.sizes.values()]
-        self.permits = dict(zip(server.sizes, permit.for_parties(wholes), strict=True))
+        permits = permits_of(permit, server.plan, server.prirfed.rounds)
+        self.permits = dict(zip(server.sizes, permits, strict=True))
         self.gradients = 0
 
     def asked(self, point: Point) -> Admitted:

@@ -168,6 +168,8 @@ class Site:
         data: For the site's loaders of records, and of the labels of their people.
         without_noise: Whether a run without a budget, which protects nobody, is answered. For
             simulations; the file of a site cannot say so.
+        paid: Of a run that was charged as a whole, what this site may give away: then its answers
+            are taken from it, and no ledger is charged. For simulations, as above.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -185,6 +187,7 @@ class Site:
     key: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     without_noise: bool = False
+    paid: Permit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

@@ -133,8 +133,9 @@ def client_app(
                 reply = pack(done.value, records=done.records)
             else:
                 reply = pack_words(done.value, records=done.records, key=next_key(here, terms))
-            with shown():
-                log.info("%s", here.status(terms))
+            if here.paid is None:  # a person watches this site
+                with shown():
+                    log.info("%s", here.status(terms))
             return reply
 
     app.query("hello")(_answering(greet))

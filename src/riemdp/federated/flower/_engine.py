@@ -17,7 +17,6 @@ from .._sites import log
 for _name, _value in {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "RAY_USAGE_STATS_ENABLED": "0",
 }.items():
     os.environ.setdefault(_name, _value)
 
