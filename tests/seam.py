@@ -155,7 +155,7 @@ Masks = _names(
 Sites = _names(
     {
         "federated._shared_sum": "Belonging noisy_sum summed",
-        "federated._aggregate": "moved",
+        "federated._aggregate": "moved_by_sum:moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",
         "federated._check": "problems_of_server",

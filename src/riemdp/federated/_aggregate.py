@@ -144,7 +144,7 @@ def _tangent_mean(
 
 
 @isolated
-def moved(
+def moved_by_sum(
     prirfed: PriRFed, shared: SharedSum, current: Point, total: Integers, records: int
 ) -> Point | None:
     """The next point, one step along the noisy mean of all gradients, or None where the words that

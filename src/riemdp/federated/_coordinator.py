@@ -18,8 +18,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, most_rounds, realised_guarantee, worst
-from ._aggregate import aggregate, validate_reply
-from ._aggregate import moved as moved_by_sum
+from ._aggregate import aggregate, moved_by_sum, validate_reply
 from ._journal import read_state, write_state
 from ._prirfed import PriRFed
 from ._secure_sum import is_words, total
