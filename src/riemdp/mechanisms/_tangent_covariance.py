@@ -43,16 +43,6 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
 
     Source:
         Proof: docs/proofs/second-moment.md.
-
-    Examples:
-        >>> import jax, riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> X = sphere.random_point(jax.random.key(0), (400,))
-        >>> mechanism = riemdp.mechanisms.TangentCovarianceNoise(
-        ...     sphere, riemdp.Ball(sphere.origin, 2.0), n=400, budget=riemdp.Budget(1.0, 1e-6)
-        ... )
-        >>> mechanism.release(X).value.shape
-        (2, 2)
     """
 
     name: ClassVar[str] = "tangent-covariance"

@@ -60,17 +60,6 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
 
     Source:
         docs/proofs/private-ball.md (clipped tangent means).
-
-    Examples:
-        >>> import jax, riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> X = sphere.random_point(jax.random.key(0), (400,))
-        >>> ball = riemdp.Ball(sphere.origin, 2.0)  # wider than any private Frechet mean allows
-        >>> mechanism = riemdp.mechanisms.TangentMeanNoise(
-        ...     sphere, ball, n=400, budget=riemdp.Budget(1.0, 1e-6)
-        ... )
-        >>> mechanism.release(X).value.shape
-        (3,)
     """
 
     name: ClassVar[str] = "tangent-mean"

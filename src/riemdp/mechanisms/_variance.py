@@ -59,17 +59,6 @@ class VarianceNoise(BudgetedMechanism[Records]):
 
     Source:
         Proof: docs/proofs/variance.md.
-
-    Examples:
-        >>> import jax, riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> X = sphere.random_point(jax.random.key(0), (400,))
-        >>> ball = riemdp.Ball(sphere.origin, 2.0)
-        >>> mechanism = riemdp.mechanisms.VarianceNoise(
-        ...     sphere, ball, n=400, budget=riemdp.Budget(1.0, 1e-6)
-        ... )
-        >>> mechanism.release(X).value.shape
-        ()
     """
 
     name: ClassVar[str] = "frechet-variance"

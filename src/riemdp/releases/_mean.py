@@ -75,12 +75,11 @@ def private_frechet_mean(
             by which noise is shaped, and towards whose mean it shrinks. Default: `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
-            "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (the mean of clipped tangent vectors at
-            the centre: sensitivity 2 r / n whatever the curvature, no limit on the radius; another
-            mean than Frechet's on curved spaces), "extrinsic-gaussian", "extrinsic-laplace"
-            (baselines), or "auto": the one of the first four with the smallest expected squared
-            error for a mean half the radius away from the centre in `plan_private_mean`, never
-            looking at the records (`release.details["plan"]` is the table that decided).
+            "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (of clipped tangent vectors at the
+            centre: no limit on the radius; another mean than Frechet's on curved spaces),
+            "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one of the first
+            four that `plan_private_mean` expects to err least, never looking at the records
+            (`release.details["plan"]` is the table that decided).
         weights: n public, non-negative weights of the records. With `n_min` they are the records'
             own, private like them, moved into [0, 1], and `n_min` bounds their total.
         n_min: A public lower bound of the number of records, from 1 on. Where it is given, the
@@ -93,28 +92,22 @@ def private_frechet_mean(
             private. A person without a valid record counts as the centre. Not with `weights`.
         count_outside: Whether to release beside the mean, for a small public share of the budget,
             how many records lay outside the public ball or were no points
-            (`release.facts.outside`, "about 40 ± 19 of 200 records"). None counts wherever there is
-            such a count and its deviation is at most a quarter of n; True counts always, False
-            never. A private ball has counts of its own, and the dp-* mechanisms have none.
+            (`release.facts.outside`). None counts wherever there is such a count and its deviation
+            is at most a quarter of n. A private ball has counts of its own, the dp-* mechanisms
+            have none.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
 
-    An option that a mechanism or a private ball does nothing with is refused.
-
-    A release by wrapped noise is moved into the public ball where that is proved to come no farther
-    from the mean, and elsewhere where its stated error is larger than the diameter of the ball. In
-    dimension 3 and more, Gaussian releases are shrunk towards the centre (James and Stein): in a
-    ball that was found privately, if curvature is not negative, and else if the planned length of
-    the noise exceeds 0.2 radii. Both are post-processing, and in the stated error.
+    An option that a mechanism or a private ball does nothing with is refused. A release may be
+    moved into the public ball, and shrunk towards its centre (James and Stein), where public
+    numbers say that it helps: post-processing, which is in the stated error.
 
     Returns:
         The `Release`, with public facts in `details`.
 
     Raises:
-        InvalidArgument: An argument cannot be used (a ball too large for the curvature, or so large
-            that rounding would exceed a thousandth of the sensitivity; Gaussian noise without
-            delta; ...). Nothing is spent. Which records `X` holds decides nothing here, only its
-            form does.
+        InvalidArgument: An argument cannot be used (a ball too large for the curvature, Gaussian
+            noise without delta, ...). Nothing is spent. Of `X` only the form decides it.
         BudgetExceeded: The ledger has too little left. Nothing is spent.
 
     Guarantee:
@@ -122,10 +115,8 @@ def private_frechet_mean(
         sensitivity 2 r / n on Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to
         kappa > 0 (2 r w_max with weights). Add-or-remove-one: 2 r / (n_min + 1) on Hadamard spaces
         (`statistics.frechet_mean_sensitivity` for kappa > 0). The solver's public tolerance and a
-        public bound of rounding are added. The time that a release takes grows with the number of
-        records, under either. The mean and the count of records outside share the budget, and are
-        charged at once. With `groups` neighbours differ in everything of one person
-        (docs/proofs/people.md), and `release.guarantee.unit` is "person". Without a public ball:
+        public bound of rounding are added. Running time is not covered. With `groups` neighbours
+        differ in everything of one person (docs/proofs/people.md). Without a public ball:
         replace-one, mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0);
         docs/proofs/private-ball.md.
 

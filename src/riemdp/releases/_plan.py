@@ -137,14 +137,11 @@ def plan_private_mean(
     add-or-remove-one) to the release. They exclude the bias that clamping introduces.
 
     - Flat spaces: sqrt(d) sigma for Gaussian noise, sqrt(d (d + 1)) s for Laplace noise; exact.
-    - Curvature of at least 0: the same as an upper bound (Toponogov).
-    - Negative curvature, wrapped mechanisms: an upper bound by the hyperbolic comparison triangle,
-      with the mean at the edge of the ball.
-    - Releases that are moved into the ball: in addition at most its diameter.
-    - Riemannian Laplace: the radial law of the space, bounded in the same way. K-norm gradient:
-      that of the Laplace law it is drawn from.
-    - Tangent mean: its noise, as an upper bound. The distance between that mean and the Frechet
-      mean is not included, and "auto" never chooses it.
+      Curvature of at least 0: the same as an upper bound. Negative curvature: an upper bound by the
+      hyperbolic comparison triangle, with the mean at the edge of the ball.
+    - Riemannian Laplace and K-norm gradient: the radial law of the space, bounded in the same way.
+    - Tangent mean: its noise. The distance between that mean and the Frechet mean is not included,
+      and "auto" never chooses it.
     - DP optimisers and extrinsic baselines have no formula and are listed without one.
 
     Some of these figures are exact and some are worst cases, so "auto" does not compare them. It

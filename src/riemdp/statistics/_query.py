@@ -376,13 +376,6 @@ class AmbientMean(AbstractMean):
     Source:
         Reimherr2021 Proposition 1 and A.3.2.
         Proof: docs/proofs/mean-sensitivity.md.
-
-    Examples:
-        >>> import riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> ball = riemdp.Ball(sphere.origin, 0.5).on(sphere)
-        >>> round(riemdp.statistics.AmbientMean(ball, 100).sensitivity, 6)
-        0.009589
     """
 
     @property

@@ -44,13 +44,6 @@ class FrechetVariance(AbstractQuery):
 
     Source:
         Proof: docs/proofs/variance.md.
-
-    Examples:
-        >>> import riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> ball = riemdp.Ball(sphere.origin, 0.5).on(sphere)
-        >>> round(riemdp.statistics.FrechetVariance(ball, 100).sensitivity, 6)
-        0.0025
     """
 
     adjacencies: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
