@@ -310,12 +310,9 @@ class PublicPrior:
 
 
 def _covariance(rows: Floats, freedom: int) -> Floats:
-    """The covariance of rows about their means, moved towards a multiple of the identity by the
-    share that is expected to be nearest to the truth (Ledoit and Wolf 2004).
-
-    Args:
-        rows: (n, dim), the mean of each group taken away.
-        freedom: n minus the number of groups.
+    """The covariance of rows (n, dim) about the means of their groups, moved towards a multiple of
+    the identity by the share that is expected to be nearest to the truth (Ledoit and Wolf 2004);
+    `freedom` is n minus the number of groups.
     """
     from sklearn.covariance import ledoit_wolf
 
