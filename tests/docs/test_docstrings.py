@@ -21,7 +21,6 @@ SLOW = {
         riemdp.Ball,
         riemdp.PrivateFrechetMean,
         riemdp.federated.aggregate,
-        riemdp.mechanisms.TangentMeanNoise,
         riemdp.private_minimize,
         riemdp.private_frechet_mean,
         riemdp.private_ball,
