@@ -87,6 +87,7 @@ for made in (
     R.PrivateMDM(budget=budget, ball=R.Ball(np.eye(3), 2.0)),
     R.PrivateMDM(budget=budget),
     R.PrivateTSClassifier(budget=budget, ball=R.Ball(np.eye(3), 2.0)),
+    R.PrivateTSRegressor((0.0, 1.0), budget=budget),
 ):
     without(made.fit, spd, labels, allowed=allowed)
     without(made.predict, spd, allowed=allowed)

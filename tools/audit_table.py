@@ -241,6 +241,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     yield title, _through(_classifier, *_sides()), 500
     title = "PrivateTSClassifier, a prior, a record of the smaller class changes sides, SPD(2)"
     yield title, _through(_with_prior, *_across()), 500
+    title = "PrivateTSRegressor, a record changes its matrix and its target, SPD(2)"
+    yield title, _through(_regression, *_ages()), 500
 
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
@@ -363,6 +365,8 @@ def _estimators_of_people() -> Iterator[tuple[str, Callable[..., Any], Any, Any]
     def classes(records: Any, rng: Any) -> Any:
         return _classifier(records, rng, groups=theirs)
 
+    ages = tuple((x, np.where(theirs, 50.0, y[0])) for x, y in _ages(242, 43))
+    yield "PrivateTSRegressor", lambda x, rng: _regression(x, rng, groups=theirs), *ages
     both = (there, labels), (here, np.where(theirs, labels, 1))
     yield "PrivateTSClassifier", classes, *both
     yield "PrivateMDM", lambda x, rng: _class_means(x, rng, theirs), *both
@@ -584,6 +588,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     title = "PrivateTSClassifier, a prior, contrasts are taken to change by an eighth"
     yield title, _through(cheap_contrasts, *_across()), 500
 
+    def cheap_moments(x: Any, rng: Any) -> Any:
+        with mock.patch.object(type(Sums.moments_of(3, 60)), "sensitivity", 2.12 / 60 / 8):
+            return _regression(x, rng)
+
+    title = "PrivateTSRegressor, its moments are taken to change by an eighth"
+    yield title, _through(cheap_moments, *_ages()), 500
+
     along, across = np.zeros((8, 2)), np.zeros((8, 2))
     along[0, 0] = across[0, 1] = 1e6
 
@@ -711,6 +722,46 @@ def _with_prior(records: Any, rng: Any) -> Any:
         value=np.array([answer @ (there - here)]),
         guarantee=fitted.guarantee_,
         mechanism="PrivateTSClassifier",
+    )
+
+
+def _ages(n: int = 60, own: int = 1) -> tuple[Any, Any]:
+    """Matrices with an age each: the first are far out with the largest age, or far out in a
+    direction that changes the most, with the smallest.
+    """
+    of_vector, of_one = Sums.weights(3)
+    turn = np.arccos((0.5 - of_one**2) / of_vector**2)
+    space, eye, found = riemdp.SPDLogEuclidean(2), np.eye(2), []
+    for angle, age in ((0.0, 80.0), (turn, 20.0)):
+        X, y = np.tile(eye, (n, 1, 1)), np.full(n, 50.0)
+        along = 9.0 * np.array([np.cos(angle), np.sin(angle), 0.0])
+        X[:own], y[:own] = space.exp(eye, space.from_coordinates(eye, along)), age
+        found.append((X, y))
+    return found[0], found[1]
+
+
+def _regression(records: Any, rng: Any, groups: Any = None) -> Any:
+    """A fit of ages; an attacker projects the noisy moments on what the first record changes."""
+    fitted = riemdp.PrivateTSRegressor(
+        (20.0, 80.0),
+        metric="logeuclid",
+        budget=BUDGET,
+        ball=riemdp.Ball(np.eye(2), 1.0),
+        random_state=int(rng.integers(0, 2**31)),
+    ).fit(*records, groups=groups)
+    of_vector, of_one = Sums.weights(3)
+    moments = []
+    for X, y in _ages():
+        z = np.asarray(
+            fitted.manifold_.to_coordinates(np.eye(2), fitted.manifold_.log(np.eye(2), X[0]))
+        )
+        row = [*(of_vector * z / np.linalg.norm(z)), of_one, (y[0] - 50.0) / 30.0 / np.sqrt(2.0)]
+        moments.append(Sums.second_moment(np.array([row])))
+    (answer,) = fitted.release_.details["answers"]
+    return SimpleNamespace(
+        value=np.array([answer @ (moments[0] - moments[1])]),
+        guarantee=fitted.guarantee_,
+        mechanism="PrivateTSRegressor",
     )
 
 

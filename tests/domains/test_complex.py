@@ -19,6 +19,7 @@ def test_refusals_of_complex_arrays_name_the_embedding():
             riemdp.PrivateFrechetMean(manifold=space, budget=budget, ball=ball),
             riemdp.PrivateMDM(budget=budget, ball=ball),
             riemdp.PrivateTSClassifier(budget=budget, ball=ball),
+            riemdp.PrivateTSRegressor((0.0, 1.0), budget=budget, ball=ball),
             riemdp.PrivateTangentSpace(budget=budget, ball=ball),
             riemdp.PrivateTLCenter(budget=budget, ball=ball),
         ):

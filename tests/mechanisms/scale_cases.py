@@ -145,6 +145,10 @@ def _estimators(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
         f"{kind} classifier, found, private labels": lambda: R.PrivateTSClassifier(**known).fit(
             X, y
         ),
+        f"{kind} regression": lambda: R.PrivateTSRegressor((-1.0, 2.0), ball=SMALL, **seed).fit(
+            X, y
+        ),
+        f"{kind} regression, found": lambda: R.PrivateTSRegressor((-1.0, 2.0), **seed).fit(X, y),
         f"{kind} domains": lambda: R.PrivateTLCenter("", ball=SMALL, **seed).fit(
             X, domains=np.where(y == 0, "a", "b")
         ),
