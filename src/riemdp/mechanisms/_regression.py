@@ -30,6 +30,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ..statistics._second_moment import SecondMoment, of_rows
+from ..statistics._tangent_mean import kept_shares
 from ._at_centre import MOST_COORDINATES, SEARCH, AbstractAtCentre, LabelledRecords
 from ._base import Drawn
 from ._common import Floats
@@ -234,6 +235,9 @@ def noise_level(dim: int, deviation: float) -> float:
 def ridge(noisy: Floats, dim: int, deviation: float, alpha: float | None) -> Line:
     """A ridge regression from noisy second moments: a function of released and public numbers.
 
+    The mean of z, in the weight of z, is moved towards the centre by James-Stein: a noisy one would
+    move the intercept, and it is near the centre where that was found.
+
     The noise of the residual variance is taken out of it to the second order (Stein's formula for
     the coefficients, which have the noise of the same matrix), and it is not stated below one
     standard deviation of its own noise.
@@ -243,6 +247,8 @@ def ridge(noisy: Floats, dim: int, deviation: float, alpha: float | None) -> Lin
     matrix[dim, dim] = of_one**2  # public
     moments, cross, square = matrix[:-1, :-1], matrix[:-1, -1], float(matrix[-1, -1])
     mean = moments[:dim, dim] / of_one
+    length = max(float(np.linalg.norm(mean)), np.finfo(float).tiny)
+    mean *= float(kept_shares(length, dim, deviation / (math.sqrt(2.0) * of_one)))
     values, vectors = np.linalg.eigh(moments[:dim, :dim] - np.outer(mean, mean))
     level = of_vector**2 * noise_level(dim, deviation)
     added = level if alpha is None else of_vector**2 * alpha
