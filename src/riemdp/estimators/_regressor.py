@@ -152,7 +152,13 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
             count_outside=self.count_outside,
         )
         if plan.verdict == "hopeless":
-            warnings.warn(f"PrivateTSRegressor: {plan.told}", RiemdpWarning, stacklevel=2)
+            warnings.warn(
+                f"PrivateTSRegressor: noise {plan.noise:.2g} is above 2: predictions will hardly be"
+                f" better than one number; about {plan.enough:,} records are enough with this"
+                " budget (riemdp.plan_private_regressor)",
+                RiemdpWarning,
+                stacklevel=2,
+            )
         make = functools.partial(
             RegressionNoise,
             admitted.manifold,

@@ -49,19 +49,6 @@ class RegressorRow(PlanRow):
             return "hopeless"
         return "enough" if self.noise <= GOOD else "weak"
 
-    @property
-    def told(self) -> str:
-        """The verdict in a sentence."""
-        return _SAID[self.verdict].format(noise=self.noise, enough=self.enough)
-
-
-_SAID = {
-    "too few": "too few records to find a centre; fit refuses",
-    "hopeless": "noise {noise:.2g} is above 2: predictions will hardly differ from one number;"
-    " about {enough:,} records are enough with this budget (riemdp.plan_private_regressor)",
-    "weak": "weak: predictions are worse than without noise; {enough:,} records are enough",
-    "enough": "enough: predictions are about as good as without noise",
-}
 
 _COLUMNS: tuple[Column[RegressorRow], ...] = (
     *budget_columns(),
@@ -69,7 +56,7 @@ _COLUMNS: tuple[Column[RegressorRow], ...] = (
     Column("share for the regression", lambda row: f"{100 * row.share:.0f} %"),
     Column("noise", lambda row: f"{row.noise:.2g}"),
     Column("noise 0.1 from n =", lambda row: f"{row.enough:,}"),
-    Column("", lambda row: row.told),
+    Column("", lambda row: row.verdict),
 )
 
 
@@ -136,5 +123,4 @@ def plan_private_regressor(
         enough=smallest_count(1, is_enough),
     )
     title = f"Private regression, n = {n}, {dim} coordinates"
-    notes = ("Noise 0.1 is good, above 2 is hopeless",)
-    return Plan(title, (row,), _COLUMNS, notes)
+    return Plan(title, (row,), _COLUMNS, ("Noise 0.1 is good, above 2 is hopeless",))

@@ -13,7 +13,6 @@ To check the privacy of a release, read `_draw` here, `SecondMoment`, `_at_centr
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -55,7 +54,6 @@ class Line(NamedTuple):
     variance: float
 
 
-@dataclasses.dataclass(frozen=True)
 class TargetRange:
     """The public range that targets are moved into, one by one.
 
@@ -66,36 +64,16 @@ class TargetRange:
         InvalidArgument: It is no pair of numbers low < high.
     """
 
-    given: Any
-
-    def __post_init__(self) -> None:
+    def __init__(self, given: Any):
         remedy = "give target_range=(low, high), public numbers with low < high"
-        if not isinstance(self.given, tuple | list) or len(self.given) != 2:
-            raise invalid("target_range", self.given, remedy)
-        low, high = (real("target_range", x, remedy=remedy) for x in self.given)
-        if not low < high:
-            raise invalid("target_range", self.given, remedy)
-        magnitude("target_range", self.half)
-
-    @property
-    def low(self) -> float:
-        """The smallest target."""
-        return float(self.given[0])
-
-    @property
-    def high(self) -> float:
-        """The largest target."""
-        return float(self.given[1])
-
-    @property
-    def middle(self) -> float:
-        """What a target that is no finite number counts as."""
-        return self.low / 2.0 + self.high / 2.0
-
-    @property
-    def half(self) -> float:
-        """Half of its length."""
-        return self.high / 2.0 - self.low / 2.0
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise invalid("target_range", given, remedy)
+        self.low, self.high = (real("target_range", x, remedy=remedy) for x in given)
+        if not self.low < self.high:
+            raise invalid("target_range", given, remedy)
+        # of what is no finite number; and the unit of targets
+        self.middle = self.low / 2.0 + self.high / 2.0
+        self.half = magnitude("target_range", self.high / 2.0 - self.low / 2.0)
 
     def scaled(self, y: Floats) -> Floats:
         """Targets from the middle in units of half the range, each moved into [-1, 1] by itself."""
