@@ -17,7 +17,6 @@ _PLACES = {
     "rows of a part": "domains._stream.MOST_ROWS",
     "bytes taken whole": "domains._sources.WHOLE",
     "rows read at once": "domains._sources._NEAR",
-    "entries clamped at once": "domains._clamp.ENTRIES",
     "entries of batches in a file": "optimizers._streamed.ENTRIES",
     "entries of a block": "optimizers._driver.ENTRIES",
     "entries of repeated runs": "optimizers._driver.REPEATED_ENTRIES",
@@ -31,12 +30,10 @@ _PLACES = {
     "look at records": "statistics._query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
-    "pass of a mean": "statistics._query.look_at",
     "noise of shares": "mechanisms._purse.Purse",
     "scale of a share": "mechanisms._purse.scale_for",
     "noise of a count": "mechanisms._purse.Purse.count",
     "a mean with its count": "mechanisms._counted.Counted._draw",
-    "mechanism of a mean": "releases._remembered.build",
     "law of a moved release": "releases._choices.law_in_ball",
     "weight of second moments": "mechanisms._class_sums._WEIGHT",
     "mean that a center is made of": "estimators._center.prepared_mean",
@@ -46,7 +43,6 @@ _PLACES = {
     "choice of a kernel": "optimizers._descent.choose_kernel",
     "end of a block": "optimizers._result.Recorder.after",
     "compiled steps": "optimizers._driver._Driver._compiled",
-    "padded draws": "optimizers._driver._padded",
     "class of gradients": "optimizers._minimize.NoisyGradient",
     "charge of a site": "federated._site.charge",
     "answers of a site": "federated._site.Answers.enter",
@@ -57,7 +53,6 @@ _PLACES = {
     "numbers that are kept of a file": "domains._stream.HELD",
     "words of a mask": "federated._secure_sum._common",
     "key of a mask": "federated._secure_sum._key",
-    "records of a chunk": "problems._problem._chunk",
     "trial of a loss": "problems._trial._finite",
     "time of a step": "optimizers._driver.StepTimer.timed",
     "check of a start": "optimizers._minimize.check_initial",
@@ -82,9 +77,12 @@ _PLACES = {
     "guard of Laplace vectors": "randomness._discrete_laplace.GUARD",
     "cipher of many normals": "randomness._many.Cipher",
     "many normals": "randomness._source.many_normals",
+    "directions of symmetric matrices": "sampling._spectral.symmetric_directions",
+    "matrices of few directions": "sampling._spectral._DENSE",
+    "points in many digits": "sampling._far._affine_from_public_point",
+    "bound of kept proposals": "sampling._laplace._most_kept",
     "reader of a command": "cli._readers.read_records",
     "noise of an answer": "federated._search_sites.NoiseOfSites.noisy",
-    "a mean's records": "statistics.FrechetMean.prepare",
     "a mask": "federated._secure_sum._mask",
 }
 
@@ -128,24 +126,21 @@ replicate = functools.partial(_optimizers.replicate, ledger=Unbounded())
 Gradients = _names(
     {
         "optimizers._private_step": "NoisyGradient Batches PrivateDraws Query scale_of"
-        " _guarantee allocation",
+        " _guarantee allocation Account",
         "optimizers._records": "PrivateRecords exact_sum",
         "_programs": "traced",
         "optimizers._adaptive_clip": "AdaptingGradient AdaptiveClip ClipRange",
-        "optimizers._account": "Account",
-        "optimizers._checks": "check_initial",
-        "optimizers._kernels": "AffineInvariantMean Generic choose_kernel expm_symmetric"
-        " gradient_function",
+        "optimizers._kernels": "AffineInvariantMean Generic choose_kernel gradient_function",
         "optimizers._people": "People Grouped each_record",
         "optimizers._batches": "poisson_batches",
         "optimizers._variance_reduced": "difference_clip",
-        "optimizers._steps": "Anchor Block Carry Row Span run_steps TRACES",
+        "optimizers._steps": "Anchor Block Carry Row Span run_steps",
     }
 )
 # keys of sites, and what they send of a sum
 Masks = _names(
     {
-        "federated._secure_sum": "Keys Member Question Roster Words masked total is_words"
+        "federated._secure_sum": "Keys Member Question Roster masked total is_words"
         " new_key_file public_key forget",
         "federated._shared_sum": "SharedSum MOST_RECORDS",
         "optimizers._records": "whole_sum",
@@ -162,7 +157,7 @@ Sites = _names(
         "federated._protocol": "context_of",
         "federated._in_process": "permits_of",
         "federated._site": "Part",
-        "federated._accounting": "_multiplier most_rounds plan_shared",
+        "federated._accounting": "_multiplier plan_shared",
         "privacy._participation": "coarser",
     }
 )
@@ -171,8 +166,7 @@ Servers = _names(
     {
         "federated._drive": "drive drive_search make_coordinator",
         "federated._sites": "Replies Timing Waiting",
-        "federated._result": "told_result write_result told_release write_release",
-        "federated._journal": "Transcript",
+        "federated._result": "Transcript told_result write_result told_release write_release",
     }
 )
 
@@ -194,8 +188,7 @@ Searches = _names(
         "privacy._noise": "Noise:SomeNoise GaussianNoise LaplaceNoise",
         "mechanisms._search_plan": "plan_search plan_short_search share_of_short_search",
         "mechanisms._ball_search": "run_search run_short_search",
-        "mechanisms._purse": "Purse",
-        "mechanisms._search_records": "SearchRecords",
+        "mechanisms._search_records": "Purse SearchRecords",
         "mechanisms._streamed_search": "StreamedRecords SearchPeople",
         "federated._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",
         "federated._search": "SumsOverSites",
@@ -212,7 +205,7 @@ Sums = _names(
         "inference._comparison": "SampleMean compared _largest_tail variance_above"
         " covariance_above",
         "mechanisms._prior_classes": "PriorClassifier",
-        "mechanisms._regression": "RegressionNoise TargetRange moments_of ridge weights",
+        "mechanisms._regression": "RegressionNoise TargetRange ridge weights",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",
@@ -224,7 +217,7 @@ Sums = _names(
 Means = _names(
     {
         "mechanisms._for_mean": "MeanFacts",
-        "mechanisms._counted": "Counted share_of_count LEAST MOST",
+        "mechanisms._counted": "Counted OutsideCount share_of_count LEAST MOST",
         "mechanisms._common": "admitted",
         "domains._ends": "_bures_wasserstein_exp",
         "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"
@@ -237,9 +230,14 @@ Means = _names(
         "inference._direction": "moments resultant_of concentration_of",
         "releases._plan": "_remembered:remembered_plan",
         "releases._remembered": "_first _counted counted_mechanism",
-        "statistics._solver": "log_sums mean_in ACCELERATED Found plain_fall plain_steps",
-        "sampling._far": "View",
-        "sampling._laplace": "draw truncation",
+        "statistics._solver": "log_sums look_at mean_in ACCELERATED Found plain_fall plain_steps",
+        "sampling._far": "_affine_limits",
+        "sampling._laplace": "Truncation View affine_points direction_and_exp draw far_probability"
+        " hyperbolic_points truncation _most_kept _truncation:kept",
+        "sampling._radial": "flat_hull hyperbolic_hull hyperbolic_radii hyperbolic_tail"
+        " sphere_hull",
+        "sampling._spectral": "AffineProposal SLACK TangentHull _mean_at_least affine_proposal"
+        " affine_tangents direction_spectra grassmann_proposal log_sinc log_sinhc",
     }
 )
 # noise of whole numbers, and the samplers of its laws
@@ -259,11 +257,12 @@ Noise = _names(
 # how records, labels and files come in
 Doors = _names(
     {
-        "domains._door": "admit_in_parts",
+        "domains._door": "admit_in_parts admit_point admit_records",
         "domains._labels": "NO_CLASS admit_labels admit_people public_classes",
-        "domains._clamp": "clamp clamp_flagged slack",
-        "domains._sources": "AbstractSource Chosen Held Map source_of",
-        "domains._stream": "Stream",
+        "domains._clamp": "INSIDE clamp clamp_flagged slack",
+        "domains._frame": "BLOCK summation_error",
+        "domains._sources": "AbstractSource Chosen Held Map Miscounted _counted source_of taken",
+        "domains._stream": "Stream Total mean_of pairwise_sum streamed_error",
         "_errors": "check_float64",
         "_files": "staged write_text",
         "_locks": "locked _held",

@@ -24,12 +24,12 @@ import scipy.linalg
 
 import riemdp
 from riemdp import _decompositions as decompositions
-from riemdp.domains._clamp import slack
 from riemdp.manifolds import _spectral as sp
 from riemdp.optimizers import DPRGD
 from tests.domains.rounding import Place
 from tests.domains.test_rounding import FEW
 from tests.programs import compiled_apart
+from tests.seam import Doors
 
 EPS = np.finfo(np.float64).eps
 KINDS = ("cpu", "checked", "accelerator")
@@ -375,7 +375,7 @@ def test_every_record_ends_in_the_ball(kind, radius):
     with on(kind):
         moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
     after = distances(center, moved)
-    assert after.max() <= radius + slack(radius)
+    assert after.max() <= radius + Doors.slack(radius)
     inside = before < radius * (1.0 - 1e-9)
     np.testing.assert_array_equal(moved[inside], x[inside])
     np.testing.assert_allclose(after[~inside], radius, rtol=1e-6)
@@ -393,7 +393,7 @@ def test_a_record_that_is_decomposed_wrongly_does_not_stay_outside_the_ball(monk
         assert distances(center, moved)[record] > 2.0 * radius
         with _alone(False):
             moved = np.asarray(ball.clamp(space, jnp.asarray(x)))
-    assert distances(center, moved).max() <= radius + slack(radius)
+    assert distances(center, moved).max() <= radius + Doors.slack(radius)
     assert distances(center, moved)[record] == pytest.approx(radius, rel=1e-6)
 
 
@@ -457,7 +457,7 @@ def test_in_other_spaces_all_records_end_in_the_ball_alike_at_every_place(kind, 
         turned = jax.tree.map(np.asarray, ball.clamp(space, other))
     jax.tree.map(np.testing.assert_array_equal, turn(moved), turned)
     after = of_the_cpu(lambda: np.asarray(space.dist(place.center, moved)))
-    assert after.max() <= place.radius + slack(place.radius)
+    assert after.max() <= place.radius + Doors.slack(place.radius)
     away = before > place.radius * (1.0 + 1e-6)
     assert np.sum(away) > 100
     np.testing.assert_allclose(after[away], place.radius, rtol=1e-6)

@@ -23,13 +23,11 @@ from mpmath import mp
 
 import riemdp as R
 from riemdp.domains import Domain
-from riemdp.domains._clamp import INSIDE
-from riemdp.domains._stream import mean_of, streamed_error
 from riemdp.manifolds import AbstractManifold, Product
 from riemdp.mechanisms import WrappedGaussian
-from riemdp.statistics._solver import look_at, mean_in
 from tests.manifolds.oracles import ORACLES
 from tests.manifolds.spd_oracles import apply, exact
+from tests.seam import Doors, Means
 
 DIGITS = 60
 NEAR = (1e-15, 1e-12, 1e-6)  # how far the second value is from the first, in radii
@@ -316,7 +314,7 @@ def _moved(domain: Domain, v: Vector) -> Vector:
     """Radially into the ball, exactly."""
     length = exact_length(domain.manifold, domain.center, v)
     left = max(domain.fold - length, 0) if math.isfinite(domain.fold) else mp.inf
-    goal = INSIDE * min(domain.radius, left)
+    goal = Doors.INSIDE * min(domain.radius, left)
     return v if length <= goal else [t * (goal / length) for t in v]
 
 
@@ -344,7 +342,7 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
         if not place.values and i % 2:
             points = _near_the_edge(np.asarray(center), radius, rng)
         records = domain.frame.local.clamp(points)
-        found = mean_in(local, look_at(frame, records, None), tolerance)
+        found = Means.mean_in(local, Means.look_at(frame, records, None), tolerance)
         if not found.residual <= tolerance:
             return Found(math.inf, math.inf, local.rounding)
         with mpmath.workdps(DIGITS):
@@ -375,9 +373,9 @@ def sums(count: int, copies: int, seed: int = 0) -> Found:
     sums, over `streamed_error`.
     """
     x = np.random.default_rng(seed).uniform(-0.5, 1.0, size=count)
-    mean = float(mean_of(np.tile(x, copies), None, lambda part: part))
+    mean = float(Doors.mean_of(np.tile(x, copies), None, lambda part: part))
     error = abs(mean - math.fsum(x) / count)
-    bound = streamed_error()
+    bound = Doors.streamed_error()
     return Found(error / bound, error, bound)
 
 

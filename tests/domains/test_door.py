@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.domains._door import admit_point, admit_records
-from riemdp.domains._labels import admit_labels
-from tests.seam import original, plant
+from tests.seam import Doors, original, plant
 
 GARBAGE = [
     None,
@@ -48,7 +46,7 @@ class Hostile:
 def test_garbage_is_one_record_that_is_no_point(garbage):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a warning would be an event that one record decides
-        records, n = admit_records(R.Euclidean(2), "X", [[1.0, 2.0], garbage, [3, 4]])
+        records, n = Doors.admit_records(R.Euclidean(2), "X", [[1.0, 2.0], garbage, [3, 4]])
     assert n == 3
     np.testing.assert_array_equal(records[[0, 2]], [[1.0, 2.0], [3.0, 4.0]])
     assert not np.all(np.isfinite(records[1]))
@@ -65,7 +63,7 @@ def test_garbage_is_one_record_that_is_no_point(garbage):
     ids=["text", "complex", "object", "nan"],
 )
 def test_an_array_whose_type_one_record_decides_keeps_the_others(whole):
-    records, n = admit_records(R.Euclidean(2), "X", whole)
+    records, n = Doors.admit_records(R.Euclidean(2), "X", whole)
     assert n == 2
     np.testing.assert_array_equal(records[0], [1.0, 2.0])
     assert not np.all(np.isfinite(records[1]))
@@ -78,7 +76,7 @@ def test_an_array_whose_type_one_record_decides_keeps_the_others(whole):
 )
 def test_only_the_form_of_the_whole_is_refused_and_no_value_is_shown(whole):
     with pytest.raises(R.InvalidArgument, match="argument `X`") as caught:
-        admit_records(R.Euclidean(2), "X", whole)
+        Doors.admit_records(R.Euclidean(2), "X", whole)
     assert "1.25" not in str(caught.value)
 
 
@@ -95,7 +93,7 @@ def test_only_the_form_of_the_whole_is_refused_and_no_value_is_shown(whole):
     ],
 )
 def test_a_label_changes_no_other_label(labels, expected):
-    assert admit_labels("y", labels, [0, 1]).tolist() == expected
+    assert Doors.admit_labels("y", labels, [0, 1]).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -114,15 +112,15 @@ def test_a_label_changes_no_other_label(labels, expected):
     ids=str,
 )
 def test_whole_labels_all_at_once_are_those_read_one_by_one(labels, classes):
-    at_once = admit_labels("y", labels, classes)
-    assert at_once.tolist() == admit_labels("y", list(labels), classes).tolist()
+    at_once = Doors.admit_labels("y", labels, classes)
+    assert at_once.tolist() == Doors.admit_labels("y", list(labels), classes).tolist()
 
 
 def test_classes_of_text_and_of_both_kinds():
-    assert admit_labels("y", ["a", "b", b"a", 0], ["a", "b"]).tolist() == [0, 1, 0, -1]
+    assert Doors.admit_labels("y", ["a", "b", b"a", 0], ["a", "b"]).tolist() == [0, 1, 0, -1]
     for whole in ("abc", 3, np.zeros((2, 2)), {"a": 1}):
         with pytest.raises(R.InvalidArgument, match="argument `y`"):
-            admit_labels("y", whole, [0, 1])
+            Doors.admit_labels("y", whole, [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_classes_of_text_and_of_both_kinds():
 )
 def test_a_point_nearly_on_the_space_is_carried_onto_it(space, point):
     assert not bool(space.belongs(point, 1e-12))
-    assert bool(space.belongs(admit_point(space, "start", point), 1e-12))
+    assert bool(space.belongs(Doors.admit_point(space, "start", point), 1e-12))
 
 
 def test_a_ball_is_bound_once_and_immutable():

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.domains._frame import BLOCK, summation_error
-from riemdp.domains._stream import mean_of, pairwise_sum
 from riemdp.statistics import FrechetMean, TangentMean
-from riemdp.statistics._solver import look_at, mean_in
+from tests.seam import Doors, Means
 
 CENTRES = {
     "line": (R.Euclidean(1), np.array([1.7e9])),
@@ -114,18 +112,24 @@ def test_residuals_stay_below_the_resolution_that_is_claimed(radius):
             v = radius * u / np.linalg.norm(u, axis=1, keepdims=True)
             data = query.prepare(space.exp(origin, space.from_coordinates(origin, np.asarray(v))))
             assert query.tolerance is not None
-            found = mean_in(query.frame.local, look_at(space, data.points, None), query.tolerance)
+            found = Means.mean_in(
+                query.frame.local, Means.look_at(space, data.points, None), query.tolerance
+            )
             assert found.residual <= query.tolerance
 
 
 def test_sums_in_blocks():
-    n = 2 * BLOCK + 17
+    n = 2 * Doors.BLOCK + 17
     x = np.random.default_rng(0).normal(size=(n, 3))
     w = np.random.default_rng(1).uniform(size=n)
-    np.testing.assert_allclose(mean_of(x, w, lambda part: part), w @ x, rtol=1e-12)
-    assert pairwise_sum(np.arange(7.0)) == 21
-    assert summation_error(10) < summation_error(BLOCK) < summation_error(BLOCK + 1)
-    assert summation_error(10**9) < 2e-12
+    np.testing.assert_allclose(Doors.mean_of(x, w, lambda part: part), w @ x, rtol=1e-12)
+    assert Doors.pairwise_sum(np.arange(7.0)) == 21
+    assert (
+        Doors.summation_error(10)
+        < Doors.summation_error(Doors.BLOCK)
+        < Doors.summation_error(Doors.BLOCK + 1)
+    )
+    assert Doors.summation_error(10**9) < 2e-12
 
 
 def test_a_tangent_mean_needs_no_limit_of_curvature():

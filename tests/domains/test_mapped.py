@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp.domains._sources import taken
 from tests.seam import Doors, plant
 
 source_of = Doors.source_of
@@ -104,10 +103,10 @@ def test_a_shorter_file_is_an_error_whichever_rows_are_wanted(tmp_path, monkeypa
 def test_what_is_taken_into_memory_is_read_once(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((30, 2)))
     M = np.load(tmp_path / "x.npy", mmap_mode="r+")
-    held = taken("X", M[::2])
+    held = Doors.taken("X", M[::2])
     M[:] = 5.0
     np.testing.assert_array_equal(held, np.ones((15, 2)))
-    assert taken("X", held) is held
+    assert Doors.taken("X", held) is held
 
 
 # ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, check_records
-from riemdp.mechanisms._counted import OutsideCount
+from tests.seam import Means
 
 SPACES = [riemdp.SPDAffineInvariant, riemdp.SPDLogEuclidean, riemdp.SPDBuresWasserstein]
 
@@ -104,9 +104,9 @@ def test_a_private_call_says_one_sentence_for_all_data() -> None:
     with pytest.warns(riemdp.RiemdpWarning, match="singular up to rounding") as caught:
         release = riemdp.private_frechet_mean(space, X, ball, budget, rng=1)
     count = release.details["outside"]
-    assert isinstance(count, OutsideCount)
+    assert isinstance(count, Means.OutsideCount)
     assert str(caught[0].message) == count.caution
-    other = OutsideCount(count.count, count.deviation, count.n, count.share)
+    other = Means.OutsideCount(count.count, count.deviation, count.n, count.share)
     assert other.caution == count.caution
     with pytest.warns(riemdp.RiemdpWarning, match="singular up to rounding"):
         riemdp.private_frechet_mean(space, np.full((400, 3, 3), np.nan), ball, budget, rng=1)

@@ -14,11 +14,8 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
-from riemdp.domains import _sources, _stream
-from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, mean_of, pairwise_sum, streamed_error
 from riemdp.statistics import AmbientMean, FrechetMean, FrechetVariance, TangentMean
-from tests.seam import plant
+from tests.seam import Doors, plant
 
 SPACE = riemdp.SPDAffineInvariant(2)
 BALL = Ball(np.eye(2), 1.0)
@@ -94,7 +91,7 @@ def test_a_mean_of_arrays_is_filled_up_to_the_lower_bound(tmp_path) -> None:
 def test_the_sum_of_a_part_errs_less_than_its_bound() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=(4096, 3)) * 10.0 ** rng.integers(-8, 9, size=(4096, 1))
-    found = pairwise_sum(x)
+    found = Doors.pairwise_sum(x)
     for j in range(3):
         error = abs(Fraction(float(found[j])) - sum(map(Fraction, x[:, j].tolist())))
         assert error <= Fraction(2) ** -53 * 12 * Fraction(math.fsum(np.abs(x[:, j])))
@@ -113,7 +110,7 @@ def test_a_billion_records_are_summed_without_drift() -> None:
     """
     parts = 10**9 // (1 << 15)
     sums = np.random.default_rng(2).normal(size=parts) * 181.0 + 1e3
-    total = Total()
+    total = Doors.Total()
     for term in sums:
         total.add(term)
     exact = sum(map(Fraction, sums.tolist()))
@@ -128,13 +125,13 @@ def test_a_mean_errs_less_than_its_bound(n) -> None:
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 2))
     w = rng.uniform(size=n)
-    stream = _stream.Stream(Held(x), np.asarray, 256, weights=w)
-    found = mean_of(stream, None, lambda points: points)
+    stream = Doors.Stream(Doors.Held(x), np.asarray, 256, weights=w)
+    found = Doors.mean_of(stream, None, lambda points: points)
     weight = sum(map(Fraction, w.tolist()))
     for j in range(2):
         exact = sum(Fraction(a) * Fraction(b) for a, b in zip(w, x[:, j], strict=True)) / weight
         length = sum(Fraction(a) * abs(Fraction(b)) for a, b in zip(w, x[:, j], strict=True))
-        allowed = Fraction(streamed_error(256)) * length / weight
+        allowed = Fraction(Doors.streamed_error(256)) * length / weight
         assert abs(Fraction(float(found[j])) - exact) <= allowed
 
 
@@ -154,9 +151,9 @@ def test_a_mean_in_memory_errs_less_than_both_bounds(n, weighted) -> None:
         pairs = zip(shares, np.asarray(prepared.points)[:, j], strict=True)
         exact = sum(Fraction(a) * Fraction(b) for a, b in pairs) / weight
         error = abs(Fraction(float(found[j])) - exact)
-        assert error <= Fraction(streamed_error(256)) * abs(exact)
+        assert error <= Fraction(Doors.streamed_error(256)) * abs(exact)
     domain = query.domain
-    assert domain.rounding >= 2.0 * domain.radius * streamed_error()
+    assert domain.rounding >= 2.0 * domain.radius * Doors.streamed_error()
 
 
 def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity() -> None:
@@ -164,7 +161,7 @@ def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity()
     query = FrechetMean(BALL.on(SPACE), n, tolerance=1e-14)
     exact = 2.0 * BALL.radius / n
     assert exact < query.sensitivity <= exact * 1.002
-    assert 2.0 * BALL.radius * streamed_error() <= query._rounding
+    assert 2.0 * BALL.radius * Doors.streamed_error() <= query._rounding
 
 
 class Damaged:
@@ -208,7 +205,7 @@ def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads, monkeypatch
 def test_what_is_read_tells_places_and_not_records(tmp_path, monkeypatch) -> None:
     """What is seen of the first pass is the same whatever the records are."""
     seen: list[list[int]] = []
-    read = _sources.Map.read
+    read = Doors.Map.read
 
     def watched(self, start: int, stop: int):
         seen[-1].append(stop)
@@ -279,10 +276,10 @@ def test_in_a_large_dimension_the_mean_of_a_wide_ball_is_found(tmp_path) -> None
 def test_blocks_of_a_dask_array_are_counted_and_masked_entries_are_none() -> None:
     block = np.arange(6.0).reshape(3, 2)
     said = {None: {"chunk-shape": (3, 2)}}
-    np.testing.assert_array_equal(_sources._counted(block, block_info=said), block)
+    np.testing.assert_array_equal(Doors.counted(block, block_info=said), block)
     for other in (block[:2], np.concatenate([block, block]), block[:, :1], block[None]):
-        with pytest.raises(_sources.Miscounted):
-            _sources._counted(other, block_info=said)
+        with pytest.raises(Doors.Miscounted):
+            Doors.counted(other, block_info=said)
     masked = np.ma.MaskedArray(block, mask=block == 3.0)
-    found = _sources._counted(masked, block_info=said)
+    found = Doors.counted(masked, block_info=said)
     np.testing.assert_array_equal(np.isnan(found), block == 3.0)

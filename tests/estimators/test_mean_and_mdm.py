@@ -322,32 +322,6 @@ def test_every_fit_of_a_grid_search_is_charged():
 # bad input
 
 
-# ----------------------------------------------------------------------------------------------
-# invalid records
-def estimators():
-    return [
-        mdm(on_invalid="raise"),
-        PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, mechanism="wrapped-gaussian"),
-    ]
-
-
-@pytest.mark.parametrize("estimator", estimators(), ids=["mdm", "mean"])
-def test_invalid_records_are_named_before_anything_is_spent_or_are_the_centre(estimator):
-    bad = X.copy()
-    bad[17, 0, 1] = np.nan
-    bad[41] = -bad[41] * 1.2345678
-    with Ledger(Budget(5.0, 1e-3)) as ledger:
-        with pytest.raises(InvalidArgument, match=r"`X`: 2 records .*record 17 has NaN") as caught:
-            clone(estimator).fit(bad, Y)
-        assert "record 41 is not positive definite" in str(caught.value)
-        assert "2345" not in str(caught.value)
-        assert ledger.charges == 0
-        clone(estimator).set_params(on_invalid="center").fit(bad, Y)
-        assert ledger.charges == 1
-    with pytest.raises(InvalidArgument, match="on_invalid"):
-        clone(estimator).set_params(on_invalid="drop").fit(X, Y)
-
-
 def test_check_records_says_which_and_why():
     skew, huge = [[1.0, 2.0], [3.0, 4.0]], [[1, 0], [0, 10**400]]
     records = [np.eye(2), np.eye(3), "secret", None, skew, huge]

@@ -84,12 +84,6 @@ def test_labels_of_several_types_are_refused_by_name() -> None:
         riemdp.PrivateMDM(budget=BUDGET, ball=BALL).fit(X, None)
 
 
-def test_a_missing_domain_is_refused_by_name() -> None:
-    for missing in (None, float("nan")):
-        with pytest.raises(InvalidArgument, match="`domains` has domains that are missing"):
-            riemdp.PrivateTLCenter(budget=BUDGET).fit(X, domains=with_one(TEXTS, missing))
-
-
 @pytest.mark.parametrize("y", PUBLIC.values(), ids=PUBLIC)
 def test_a_missing_private_label_is_of_no_class_and_no_event(y) -> None:
     number = (np.ma.isMaskedArray(y) and y.dtype.kind == "i") or isinstance(y[1], int | float)

@@ -1,11 +1,8 @@
-"""Spaces of matrices on NumPy arrays: the values that JAX gives, and the same bits of a record
-wherever it stands and whatever stands beside it.
+"""The logarithm of Stiefel manifolds and the decompositions of stacks on NumPy arrays: each matrix
+by itself, whatever stands beside it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,99 +10,8 @@ import numpy as np
 import pytest
 
 from riemdp import _linalg as linalg
-from riemdp.manifolds import (
-    AbstractManifold,
-    Grassmann,
-    SPDAffineInvariant,
-    SPDBuresWasserstein,
-    SPDLogEuclidean,
-    Stiefel,
-)
+from riemdp.manifolds import Stiefel
 from riemdp.manifolds._stiefel_log import log_numerical
-
-SPACES = [
-    SPDAffineInvariant(3),
-    SPDAffineInvariant(11),
-    SPDLogEuclidean(3),
-    SPDBuresWasserstein(3),
-    Grassmann(6, 2),
-    Grassmann(5, 4),
-    Stiefel(6, 2),
-    Stiefel(3, 3),
-    Stiefel(4, 4),
-    Stiefel(4, 1),
-]
-over_spaces = pytest.mark.parametrize("space", SPACES, ids=repr)
-
-# what a formula is given: one point p or many, and many points q, vectors v, arrays x,
-# coordinates c and normals z
-FORMULAS: dict[str, Callable[..., Any]] = {
-    "exp": lambda m, p, q, v, x, c, z: m._exp(p, v),
-    "log": lambda m, p, q, v, x, c, z: m._log(p, q),
-    "log to one": lambda m, p, q, v, x, c, z: m._log(q, p),
-    "dist": lambda m, p, q, v, x, c, z: m._dist(p, q),
-    "squared_dist": lambda m, p, q, v, x, c, z: m._squared_dist(p, q),
-    "inner": lambda m, p, q, v, x, c, z: m._inner(p, v, v + x),
-    "norm": lambda m, p, q, v, x, c, z: m._norm(p, v),
-    "transport": lambda m, p, q, v, x, c, z: m._transport(p, q, v),
-    "retract": lambda m, p, q, v, x, c, z: m._retract(p, v),
-    "project": lambda m, p, q, v, x, c, z: m._project(x),
-    "repair": lambda m, p, q, v, x, c, z: m._repair(x),
-    "to_tangent": lambda m, p, q, v, x, c, z: m._to_tangent(p, x),
-    "egrad_to_rgrad": lambda m, p, q, v, x, c, z: m._egrad_to_rgrad(p, x),
-    "belongs": lambda m, p, q, v, x, c, z: m._belongs(q, 1e-8),
-    "is_tangent": lambda m, p, q, v, x, c, z: m._is_tangent(p, v, 1e-8),
-    "to_coordinates": lambda m, p, q, v, x, c, z: m._to_coordinates(p, v),
-    "from_coordinates": lambda m, p, q, v, x, c, z: m._from_coordinates(p, c),
-    "log_coordinates": lambda m, p, q, v, x, c, z: m._log_coordinates(p, q),
-    "exp_coordinates": lambda m, p, q, v, x, c, z: m._exp_coordinates(p, c),
-    "tangent_from_normals": lambda m, p, q, v, x, c, z: m._tangent_from_normals(p, z),
-    "injectivity_radius": lambda m, p, q, v, x, c, z: m._injectivity_radius(q),
-    "log_volume_density": lambda m, p, q, v, x, c, z: m._log_volume_density(p, v),
-    "log_scales": lambda m, p, q, v, x, c, z: m._log_scales(q),
-    "to_origin": lambda m, p, q, v, x, c, z: m._to_origin(p, q),
-    "from_origin": lambda m, p, q, v, x, c, z: m._from_origin(p, q),
-}
-BAD = (np.nan, np.inf, -np.inf, 1e308, 1e-310, 0.0)
-
-
-def inputs(space: AbstractManifold, n: int, one: bool) -> list[np.ndarray]:
-    rng = np.random.default_rng(n)
-    p = space._random_point(rng, () if one else (n,))
-    c = rng.normal(size=(n, space.dim)) * 0.7 / space.dim**0.5
-    v = space._from_coordinates(p, c)
-    x = rng.normal(size=(n, *space.shape))
-    z = rng.normal(size=(n, space.noise_size))
-    return [p, np.ascontiguousarray(space._exp(p, v)), np.ascontiguousarray(v), x, c, z]
-
-
-def results(space: AbstractManifold, given: list[Any]) -> dict[str, Any]:
-    found = {}
-    with np.errstate(all="ignore"):
-        for name, formula in FORMULAS.items():
-            try:
-                found[name] = formula(space, *given)
-            except NotImplementedError:
-                assert isinstance(space, Stiefel)
-                assert 1 < space.r < space.m
-    return found
-
-
-@over_spaces
-@pytest.mark.parametrize("one", [True, False])
-def test_a_record_gives_the_same_bits_beside_what_is_no_point(space, one):
-    n = 64
-    given = inputs(space, n, one)
-    whole = results(space, given)
-    spoiled = [np.array(x) for x in given]
-    rng, others = np.random.default_rng(1), np.ones(n, dtype=bool)
-    for i, value in enumerate(BAD):
-        for x in spoiled[one:]:
-            x[10 * i] = value
-            x[10 * i + 1].reshape(-1)[rng.integers(x[0].size)] = value
-        others[10 * i : 10 * i + 2] = False
-    for name, found in results(space, spoiled).items():
-        np.testing.assert_array_equal(found[others], whole[name][others], err_msg=name)
 
 
 def test_the_numerical_logarithm_is_that_of_jax_and_of_each_pair_by_itself():

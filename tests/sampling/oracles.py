@@ -80,11 +80,11 @@ def affine_beyond(k, s, end):
     with mp.workdps(40):
         s = mp.mpf(s)
         rule = mp.calculus.quadrature.GaussLegendre(mp.mp)
-        nodes = rule.get_nodes(0, mp.pi / 2, 5, mp.mp.prec)
+        nodes = rule.get_nodes(0, mp.pi / 2, 4, mp.mp.prec)
         if k == 2:
             angles = [(a, 0, weight) for a, weight in nodes]
         else:
-            others = rule.get_nodes(0, mp.pi / 6, 4, mp.mp.prec)
+            others = rule.get_nodes(0, mp.pi / 6, 3, mp.mp.prec)
             angles = [(a, b, mp.sin(a) * v * w) for a, v in nodes for b, w in others]
         beyond, whole = (
             mp.fsum(weight * above(mp.mpf(low), a, b) for a, b, weight in angles)

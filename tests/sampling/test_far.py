@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 import riemdp as R
-from riemdp.sampling._far import View, _affine_limits, affine_points, hyperbolic_points
-from riemdp.sampling._points import direction_and_exp
+from tests.seam import Means
 from tests.statistical import ALPHA, two_sample_p_value
 
 
@@ -59,9 +58,11 @@ def test_the_private_value_does_not_enter_what_becomes_of_an_spd_draw(k, spread,
     w = spread * ((w - w[0]) / np.ptp(w) - 0.3) if k > 1 else np.array([spread])
     z = rng.standard_normal((k, k))
     eta, other = np.eye(k), z @ z.T / k + 0.3 * np.eye(k)
-    view = View(None, reach)
-    here = affine_points(eta, q[None], w[None], view)[0]
-    there = affine_points(other, *(a[None] for a in same_draw_seen_from(eta, other, q, w)), view)[0]
+    view = Means.View(None, reach)
+    here = Means.affine_points(eta, q[None], w[None], view)[0]
+    there = Means.affine_points(
+        other, *(a[None] for a in same_draw_seen_from(eta, other, q, w)), view
+    )[0]
     # a rounded product of condition e^s holds its logarithm to about 1e-16 e^s
     held = min(spread, 33.0) if math.isinf(reach) else min(spread, 9.0 * math.sqrt(2))
     atol = 1e-13 * max(1.0, math.exp(held)) + 1e-9
@@ -79,13 +80,13 @@ def test_a_point_that_float64_holds_is_returned_as_it_was_drawn():
     rng = np.random.default_rng(4)
     eta, q = np.diag([1.0, 2.0, 0.5]), np.linalg.qr(rng.standard_normal((3, 3)))[0]
     w = np.array([-9.0, 1.0, 11.0])  # worked out in many digits, and not changed by it
-    x = affine_points(eta, q[None], w[None], View())[0]
+    x = Means.affine_points(eta, q[None], w[None], Means.View())[0]
     half = np.linalg.cholesky(eta) @ q
     np.testing.assert_allclose(x, half @ np.diag(np.exp(w)) @ half.T, rtol=1e-7)
     center = np.diag([1.0, 30.0, 1.0])
-    seen = affine_points(eta, q[None], w[None], View(center))[0]
+    seen = Means.affine_points(eta, q[None], w[None], Means.View(center))[0]
     np.testing.assert_allclose(x, seen, rtol=1e-9)
-    assert np.all(np.less(_affine_limits(center), _affine_limits(np.eye(3))))
+    assert np.all(np.less(Means.affine_limits(center), Means.affine_limits(np.eye(3))))
 
 
 def boosted(c, y):
@@ -141,7 +142,7 @@ def test_a_draw_about_any_point_of_the_hyperboloid_is_that_of_many_digits(n, dis
     z = np.vstack([rng.standard_normal((6, n - 1)), *[direction, -direction] * 4])
     radii = np.abs(rng.standard_normal(14)) * np.exp(rng.uniform(-3, 6, 14)) + 1e-6
     radii[:2] = 400.0, 800.0
-    found = np.asarray(hyperbolic_points(space, eta, radii, z, View()))
+    found = np.asarray(Means.hyperbolic_points(space, eta, radii, z, Means.View()))
     assert np.all(space.belongs(found))
     far = radii + distance > 15
     for r, normals, point in zip(radii[far], z[far], found[far], strict=True):
@@ -182,7 +183,7 @@ def test_a_far_draw_in_a_ball_off_the_origin_is_that_of_many_digits(manifold, of
     center, value = (p if isinstance(manifold, R.Lorentz) else p[1:] / (1 + p[0]) for p in (c, eta))
     z = rng.standard_normal((8, flat))
     radii = np.abs(rng.standard_normal(8)) * 6 + 1e-6
-    found = np.asarray(hyperbolic_points(manifold, value, radii, z, View(center)))
+    found = np.asarray(Means.hyperbolic_points(manifold, value, radii, z, Means.View(center)))
     far = radii + np.arcsinh(np.linalg.norm(x)) > 15.1
     for r, normals, point in zip(radii[far], z[far], found[far], strict=True):
         with mpmath.workdps(80):
@@ -211,7 +212,9 @@ def test_a_draw_is_shortened_to_one_distance_whatever_the_value(manifold):
         value = np.full(manifold.shape, size)
         if isinstance(manifold, R.Lorentz):
             value[0] = 1.0
-        x = np.asarray(hyperbolic_points(manifold, value, np.full(10, 400.0), z, View()))
+        x = np.asarray(
+            Means.hyperbolic_points(manifold, value, np.full(10, 400.0), z, Means.View())
+        )
         ends.append(np.asarray(manifold.dist(manifold.origin, x)))
     np.testing.assert_allclose(ends, farthest, atol=1e-9 if flat < manifold.shape[0] else 1e-2)
 
@@ -225,7 +228,9 @@ def test_a_value_beyond_355_from_its_centre_has_draws_as_others_have(n, off, rad
     z = np.random.default_rng(0).standard_normal((5, n - 1))
     for away in (340.0, 354.0, 356.0, 364.0):
         value = on_sheet(away - off, -np.eye(n - 1)[0])
-        x = np.asarray(hyperbolic_points(space, value, np.full(5, 0.1), z, View(c, radius)))
+        x = np.asarray(
+            Means.hyperbolic_points(space, value, np.full(5, 0.1), z, Means.View(c, radius))
+        )
         apart = np.asarray(space.dist(c, x))
         # up to 300 beyond the origin
         expected = min(away, 300.0 + off)
@@ -259,7 +264,7 @@ def test_draws_about_a_far_centre_stay_beside_the_value(manifold, off, distance)
         c, value = c[1:] / (1 + c[0]), value[1:] / (1 + value[0])
     z = np.random.default_rng(0).standard_normal((20, manifold.dim)) * 1e-9 + e
     z[::2] *= -1
-    x = hyperbolic_points(manifold, value, np.full(20, 0.5), z, View(c, distance + 3.0))
+    x = Means.hyperbolic_points(manifold, value, np.full(20, 0.5), z, Means.View(c, distance + 3.0))
     # along the ray, where directions are exact
     ends = np.asarray(manifold.dist(manifold.origin, x)) - (off - distance)
     np.testing.assert_allclose(np.abs(ends), 0.5, atol=0.05)
@@ -284,8 +289,10 @@ def test_the_private_value_does_not_enter_what_becomes_of_a_hyperbolic_draw(mani
     sheet = R.Lorentz(flat + 1)  # coordinates are those of a frame that the origin sees
 
     def finished(value, unit, length):
-        view = View(center)
-        return np.asarray(hyperbolic_points(manifold, value, np.array([length]), unit, view))[0]
+        view = Means.View(center)
+        return np.asarray(Means.hyperbolic_points(manifold, value, np.array([length]), unit, view))[
+            0
+        ]
 
     # r e^-2r is below rounding: the draw from `other` with the same end and horofunction
     eta_l, other_l = (to_lorentz(manifold, p) for p in (eta, other))
@@ -386,11 +393,10 @@ def test_far_draws_through_the_front_door_do_not_name_the_mean():
 @pytest.mark.slow
 def test_hyperbolic_lengths_near_the_limit_follow_the_law(manifold):
     """1 / s - (d - 1) = .06: a third of the draws take the polar route about the origin."""
-    from riemdp.sampling._radial import hyperbolic_radii
 
     d = manifold.dim
     s = 1 / (d - 1 + 0.06)
-    r = hyperbolic_radii(d, s, 20_000, R.noise_source(3), math.inf)
+    r = Means.hyperbolic_radii(d, s, 20_000, R.noise_source(3), math.inf)
     t = np.random.default_rng(0).beta(0.03, d, 20_000)
     assert two_sample_p_value(r, -0.5 * np.log(t)) > ALPHA
     assert two_sample_p_value(1.1 * r, -0.5 * np.log(t)) < ALPHA
@@ -403,7 +409,7 @@ def test_hyperbolic_lengths_near_the_limit_follow_the_law(manifold):
     # directions from the origin of what was worked out there: uniform about eta, so tilted by it;
     # compare with draws that the plain formula holds
     z = R.noise_source(9).normals((20_000, manifold.noise_size))
-    plain = direction_and_exp(manifold, eta, np.full(20_000, 12.0), z)
+    plain = Means.direction_and_exp(manifold, eta, np.full(20_000, 12.0), z)
     ends = x[np.asarray(out) > 15]
     axis = np.asarray(eta)[-1]
     assert axis != 0.0
@@ -447,14 +453,13 @@ def test_a_truncated_law_that_only_the_ball_makes_finite_is_drawn():
 @pytest.mark.parametrize("s", [0.2, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_both_ways_to_truncate_give_the_law(from_center, s):
     """H^2, footpoint near the edge, against a grid."""
-    from riemdp.sampling._laplace import Truncation
     from tests.sampling import oracles
     from tests.statistical import ks_p_value
 
     manifold = R.Lorentz(3)
     ball = R.Ball(manifold.origin, 1.0)
     eta = manifold.exp(manifold.origin, np.array([0.0, 0.9, 0.0]))
-    x = Truncation(ball, s, from_center, 1.0).draw(manifold, eta, 20_000, R.noise_source(4))
+    x = Means.Truncation(ball, s, from_center, 1.0).draw(manifold, eta, 5_000, R.noise_source(4))
     rho = (np.arange(600) + 0.5) / 600
     phi = (np.arange(200) + 0.5) / 200 * 2 * np.pi
     rho, phi = (g.ravel() for g in np.meshgrid(rho, phi, indexing="ij"))
@@ -483,29 +488,26 @@ def test_both_ways_to_truncate_give_the_law(from_center, s):
     ids=str,
 )
 def test_no_more_proposals_are_kept_than_the_bound_says(manifold, wide, from_center):
-    from riemdp.sampling import _laplace
-
     center, radius, count = manifold.origin, 1.0, 1 << 14
     v = manifold.tangent_from_normals(center, np.arange(1.0, manifold.noise_size + 1))
     edge = manifold.exp(center, v * (0.999999 * radius / float(manifold.norm(center, v))))
-    way = _laplace.Truncation(R.Ball(center, radius), radius / wide, from_center, 1.0)
+    way = Means.Truncation(R.Ball(center, radius), radius / wide, from_center, 1.0)
     kept = np.asarray(way._propose(manifold, edge, count, R.noise_source(3))[1])
     error = 6 * math.sqrt((np.mean(kept) + 1 / count) / count)
-    bound = dict(zip((True, False), _laplace._most_kept(manifold.dim, wide), strict=True))
+    bound = dict(zip((True, False), Means.most_kept(manifold.dim, wide), strict=True))
     assert np.mean(kept) <= bound[from_center] + error
     if manifold.dim == 6:  # planted: the bound for a wider ball, or for more dimensions
-        wrong = _laplace._most_kept(*((6, 2 * wide) if from_center else (9, wide)))
+        wrong = Means.most_kept(*((6, 2 * wide) if from_center else (9, wide)))
         assert np.mean(kept) > wrong[not from_center] + error
 
 
 def test_k_norm_draws_from_the_ball_where_its_proposals_would_leave_float64():
-    from riemdp.sampling._laplace import far_probability
 
     manifold, ball = R.SPDAffineInvariant(2), R.Ball(np.eye(2), 2.0)
     make = {"objective_gradient": lambda x: x, "epsilon": 1.0}
-    assert far_probability(manifold, 0.1) < 1e-12 < far_probability(manifold, 0.9)
+    assert Means.far_probability(manifold, 0.1) < 1e-12 < Means.far_probability(manifold, 0.9)
     # the noise of a hundred million records
-    assert far_probability(manifold, 1e-9) == np.nextafter(0.0, 1.0)
+    assert Means.far_probability(manifold, 1e-9) == np.nextafter(0.0, 1.0)
     assert not R.KNormGradient(manifold, sensitivity=0.05, ball=ball, **make).truncated
     assert R.KNormGradient(manifold, sensitivity=0.45, ball=ball, **make).truncated
     with pytest.raises(R.InvalidArgument, match="float64"):
@@ -519,29 +521,25 @@ FAR += [(3, s) for s in (0.05, 0.2, 0.35, 0.5, 0.6)]
 @pytest.mark.parametrize(("k", "s"), FAR)
 def test_the_probability_of_leaving_float64_is_never_below_the_true_one(monkeypatch, k, s):
     """SPD(k), against integrals in 40 digits that have another form of the density."""
-    from riemdp.sampling._laplace import far_probability
-    from riemdp.sampling._spectral import AffineProposal
     from tests.sampling import oracles
 
     true = float(oracles.affine_beyond(k, s, 16))
     if (k, s) == (2, 0.9):  # the oracle itself, against a grid
         assert true == pytest.approx(1 - float(oracles.affine_2(s)[0](16.0)), rel=3e-3)
-    bound = far_probability(R.SPDAffineInvariant(k), s)
+    bound = Means.far_probability(R.SPDAffineInvariant(k), s)
     assert true <= bound <= min(1.0, 20 * true)
     if true < 1e-3:  # planted: Euclidean volume beyond the ball
-        monkeypatch.setattr(AffineProposal, "envelope", lambda self, r: 0.0 * r)
-        assert far_probability(R.SPDAffineInvariant(k), s) < true
+        monkeypatch.setattr(Means.AffineProposal, "envelope", lambda self, r: 0.0 * r)
+        assert Means.far_probability(R.SPDAffineInvariant(k), s) < true
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 20])
 def test_the_mean_volume_of_a_sphere_is_between_its_bounds(k):
     """The mean over directions of the factor of volume: moments and bounds against draws."""
-    from riemdp.sampling import _spectral
-
-    u = np.asarray(_spectral.direction_spectra(k, 20_000, R.noise_source(5)))
+    u = np.asarray(Means.direction_spectra(k, 20_000, R.noise_source(5)))
     gaps = u[:, :, None] - u[:, None, :]
-    n, c = _spectral._mean_at_least(k)
-    proposal = _spectral.affine_proposal(k, 0.01, math.inf)
+    n, c = Means.mean_at_least(k)
+    proposal = Means.affine_proposal(k, 0.01, math.inf)
     m, q = (0.5 * np.sum(gaps**p, axis=(1, 2)) for p in (2, 4))
     for exact, drawn in ((4 * c * c * n, m), (16 * c**4 * n, q)):
         error = np.std(drawn) / math.sqrt(len(u))
@@ -549,10 +547,10 @@ def test_the_mean_volume_of_a_sphere_is_between_its_bounds(k):
         assert abs(1.2 * exact - np.mean(drawn)) > 6 * error  # planted
     assert n <= proposal.pairs * (1 + 1e-12)
     for r in (0.1, 1.0, 4.0):
-        volume = np.exp(proposal.log_ratio(np.full(len(u), r), u) + _spectral.SLACK)
+        volume = np.exp(proposal.log_ratio(np.full(len(u), r), u) + Means.SLACK)
         mean, error = np.mean(volume), 6 * np.std(volume) / math.sqrt(len(u))
         envelope = float(proposal.envelope(np.array([r]))[0])
-        least = math.exp(n * float(_spectral.log_sinhc(np.array([c * r]))[0]) - envelope)
+        least = math.exp(n * float(Means.log_sinhc(np.array([c * r]))[0]) - envelope)
         assert least <= mean + error
         assert mean <= 1.0 + 1e-12
         if k > 2 and r == 4.0:
@@ -564,16 +562,13 @@ def test_the_mean_volume_of_a_sphere_is_between_its_bounds(k):
 def test_the_tail_of_a_hyperbolic_law_is_never_below_the_true_one(dim, share):
     import mpmath as mp
 
-    from riemdp.sampling._radial import hyperbolic_tail
-    from riemdp.sampling._spectral import affine_proposal
-
     s = share / (dim - 1) if dim > 1 else share
     with mp.workdps(60):
         a = (1 / mp.mpf(s) - (dim - 1)) / 2
         for end in (0.5, 15.0, 100.0):
             x = mp.exp(-2 * mp.mpf(end))
             true = mp.betainc(a, dim, 0, x, regularized=True)
-            bound = hyperbolic_tail(dim, s, end)
+            bound = Means.hyperbolic_tail(dim, s, end)
             assert true <= bound
             if true < 1e-300:
                 assert bound < 2e-300
@@ -583,7 +578,7 @@ def test_the_tail_of_a_hyperbolic_law_is_never_below_the_true_one(dim, share):
             if end > 10 and dim > 1 and share < 0.99:
                 assert x**a < true  # planted: of a law on a line
     if dim > 1:
-        assert hyperbolic_tail(dim, 1 / (dim - 1) * (1 + 1e-12), 100.0) == 1.0
+        assert Means.hyperbolic_tail(dim, 1 / (dim - 1) * (1 + 1e-12), 100.0) == 1.0
     else:  # SPD(1) is a line as well
         line = math.exp(-16.0 / s)
-        assert line <= affine_proposal(1, s, math.inf).tail(16.0) <= 1.1 * line + 2e-323
+        assert line <= Means.affine_proposal(1, s, math.inf).tail(16.0) <= 1.1 * line + 2e-323

@@ -6,27 +6,25 @@ import numpy as np
 import pytest
 
 from riemdp.randomness import noise_source
-from riemdp.sampling._hull import TangentHull
-from riemdp.sampling._radial import flat_hull, hyperbolic_hull, sphere_hull
-from riemdp.sampling._spectral import affine_proposal, grassmann_proposal
 from tests.sampling.oracles import cdf_from_grid
+from tests.seam import Means
 from tests.statistical import ALPHA, ks_p_value
 
 HULLS = {
-    "circle": lambda: sphere_hull(1, 0.3, np.pi),
-    "S2": lambda: sphere_hull(2, 0.2, np.pi),
-    "S50": lambda: sphere_hull(50, 0.01, np.pi),
-    "S999 wide": lambda: sphere_hull(999, 1e3, np.pi),
-    "S3 cut": lambda: sphere_hull(3, 5.0, 0.4),
-    "flat cut": lambda: flat_hull(6, 0.5, 1.0),
-    "flat line cut": lambda: flat_hull(1, 0.5, 1.0),
-    "H4 cut, no law without": lambda: hyperbolic_hull(4, 2.0, 3.0),
-    "affine 2": lambda: affine_proposal(2, 1.0, np.inf).hull,
-    "affine 11": lambda: affine_proposal(11, 0.05, np.inf).hull,
-    "affine 30 tiny": lambda: affine_proposal(30, 1e-6, np.inf).hull,
-    "affine 3 cut": lambda: affine_proposal(3, 9.0, 2.0).hull,
-    "grassmann 5 2": lambda: grassmann_proposal(5, 2, 0.3, np.inf).hull,
-    "grassmann 2 1": lambda: grassmann_proposal(2, 1, 0.3, np.inf).hull,
+    "circle": lambda: Means.sphere_hull(1, 0.3, np.pi),
+    "S2": lambda: Means.sphere_hull(2, 0.2, np.pi),
+    "S50": lambda: Means.sphere_hull(50, 0.01, np.pi),
+    "S999 wide": lambda: Means.sphere_hull(999, 1e3, np.pi),
+    "S3 cut": lambda: Means.sphere_hull(3, 5.0, 0.4),
+    "flat cut": lambda: Means.flat_hull(6, 0.5, 1.0),
+    "flat line cut": lambda: Means.flat_hull(1, 0.5, 1.0),
+    "H4 cut, no law without": lambda: Means.hyperbolic_hull(4, 2.0, 3.0),
+    "affine 2": lambda: Means.affine_proposal(2, 1.0, np.inf).hull,
+    "affine 11": lambda: Means.affine_proposal(11, 0.05, np.inf).hull,
+    "affine 30 tiny": lambda: Means.affine_proposal(30, 1e-6, np.inf).hull,
+    "affine 3 cut": lambda: Means.affine_proposal(3, 9.0, 2.0).hull,
+    "grassmann 5 2": lambda: Means.grassmann_proposal(5, 2, 0.3, np.inf).hull,
+    "grassmann 2 1": lambda: Means.grassmann_proposal(2, 1, 0.3, np.inf).hull,
 }
 
 
@@ -49,7 +47,7 @@ def test_hull_dominates_and_draws_follow_the_density(name):
 
 
 def test_a_density_that_is_not_log_concave_is_caught_not_sampled():
-    bumpy = TangentHull(
+    bumpy = Means.TangentHull(
         lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf
     )
     with pytest.raises(ArithmeticError, match="does not dominate"):
@@ -58,7 +56,7 @@ def test_a_density_that_is_not_log_concave_is_caught_not_sampled():
 
 def test_a_density_that_does_not_decay_is_refused():
     with pytest.raises(ArithmeticError, match="does not decay"):
-        TangentHull(lambda x: 0.1 * x, lambda x: 0.1, 0.0, np.inf)
+        Means.TangentHull(lambda x: 0.1 * x, lambda x: 0.1, 0.0, np.inf)
 
 
 @pytest.mark.parametrize("name", HULLS)
@@ -81,7 +79,7 @@ def test_one_draw_follows_the_density():
     law = cdf_from_grid(grid, hull.log_f(grid))
     assert ks_p_value(x, law) > ALPHA
     assert ks_p_value(1.2 * x, law) < ALPHA
-    bumpy = TangentHull(
+    bumpy = Means.TangentHull(
         lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf
     )
     with pytest.raises(ArithmeticError, match="does not dominate"):

@@ -15,10 +15,9 @@ from scipy import stats
 
 import riemdp as R
 from riemdp.randomness import noise_source
-from riemdp.sampling import _far, _laplace, _spectral, riemannian_laplace
-from riemdp.sampling._radial import log_sinc, log_sinhc
-from riemdp.sampling._spectral import affine_tangents
+from riemdp.sampling import riemannian_laplace
 from tests.sampling import oracles
+from tests.seam import Means, original, plant
 from tests.statistical import ALPHA, ks_p_value, mean_p_value, two_sample_p_value
 
 N = 20_000
@@ -122,7 +121,7 @@ def test_affine_invariant_2_against_quadrature(s):
         w = np.log(np.linalg.eigvalsh(low @ x @ low.T))
     # so wide that points leave what float64 can hold: test the logarithms that they are made from
     else:
-        w = affine_tangents(2, s, N, noise_source(2), np.inf)[1]
+        w = Means.affine_tangents(2, s, N, noise_source(2), np.inf)[1]
     r, rho = np.linalg.norm(w, axis=1), np.abs(w[:, 1] - w[:, 0]) / np.sqrt(2)
     cdf_r, cdf_rho = oracles.affine_2(s)
     assert ks_p_value(r, cdf_r) > ALPHA
@@ -159,7 +158,9 @@ def test_affine_invariant_against_importance_weights(k, fraction):
     wide = s / (1 - fraction * 0.35)
     r = rng.gamma(dim, wide, m)
     i, j = np.triu_indices(k, 1)
-    log_w = np.sum(log_sinhc((u[:, i] - u[:, j]) * r[:, None] / 2), axis=1) - r * (1 / s - 1 / wide)
+    log_w = np.sum(Means.log_sinhc((u[:, i] - u[:, j]) * r[:, None] / 2), axis=1) - r * (
+        1 / s - 1 / wide
+    )
     w = np.exp(log_w - log_w.max())
     mean = np.sum(w * r) / np.sum(w)
     se = np.sqrt(np.sum(w**2 * (r - mean) ** 2)) / np.sum(w)
@@ -395,14 +396,14 @@ def test_series_of_log_sinhc_and_log_sinc_meet_the_closed_forms():
     import mpmath
 
     for x in (0.0, 1e-8, 1e-3, 0.0199999, 0.0200001, 0.5, 3.0):
-        assert float(log_sinhc(np.array(x))) == pytest.approx(
+        assert float(Means.log_sinhc(np.array(x))) == pytest.approx(
             float(mpmath.log(mpmath.sinh(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15
         )
         if x < 3.0:
-            assert float(log_sinc(np.array(x))) == pytest.approx(
+            assert float(Means.log_sinc(np.array(x))) == pytest.approx(
                 float(mpmath.log(mpmath.sin(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15
             )
-    assert float(log_sinhc(np.array(1e4))) == pytest.approx(1e4 - np.log(2e4))
+    assert float(Means.log_sinhc(np.array(1e4))) == pytest.approx(1e4 - np.log(2e4))
 
 
 def test_lengths_and_directions_of_many_draws_have_nothing_to_do_with_each_other() -> None:
@@ -425,9 +426,9 @@ def test_lengths_and_directions_of_many_draws_have_nothing_to_do_with_each_other
 
 def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkeypatch) -> None:
     k, count = 6, 4000
-    dense = _spectral.direction_spectra(k, count, noise_source(1))
-    monkeypatch.setattr(_spectral, "_DENSE", 0)
-    found = _spectral.direction_spectra(k, count, noise_source(2))
+    dense = Means.direction_spectra(k, count, noise_source(1))
+    plant(monkeypatch, "matrices of few directions", 0)
+    found = Means.direction_spectra(k, count, noise_source(2))
     assert found.shape == dense.shape
     assert np.all(np.diff(found, axis=1) >= 0)
     np.testing.assert_allclose(np.sum(found**2, axis=1), 1.0, rtol=1e-12)
@@ -444,7 +445,7 @@ def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkey
     source = noise_source(2)
     own = source.gammas
     monkeypatch.setattr(type(source), "gammas", lambda self, a, shape: own(2 * a, shape))
-    other = _spectral.direction_spectra(k, count, source)
+    other = Means.direction_spectra(k, count, source)
     assert min(two_sample_p_value(mark(other), mark(dense)) for mark in marks) < ALPHA
 
 
@@ -454,17 +455,17 @@ def test_a_plan_proposes_no_more_than_a_bounded_number(monkeypatch, radius, sigm
     where only arithmetic of many digits holds them: neither is worked out 2000 times for a plan.
     """
     space, proposed = R.SPDAffineInvariant(10), []
-    plain = _spectral.symmetric_directions
+    plain = original("directions of symmetric matrices")
 
     def counted(k, count, source):
         proposed.append(count * k * k)
         return plain(k, count, source)
 
-    monkeypatch.setattr(_spectral, "symmetric_directions", counted)
-    monkeypatch.setattr(_far, "_affine_from_public_point", lambda *_: 1 / 0)
-    monkeypatch.setattr(_laplace, "_most_kept", lambda *_: (1.0, 1.0))  # else nothing is tried out
-    _laplace._truncation.cache_clear()
-    way = _laplace.truncation(space, sigma, R.Ball(np.eye(10), radius))
+    plant(monkeypatch, "directions of symmetric matrices", counted)
+    plant(monkeypatch, "points in many digits", lambda *_: 1 / 0)
+    plant(monkeypatch, "bound of kept proposals", lambda *_: (1.0, 1.0))  # else none is tried
+    Means.kept.cache_clear()
+    way = Means.truncation(space, sigma, R.Ball(np.eye(10), radius))
     assert math.isinf(way.tries)
     assert 0 < sum(proposed) < 1 << 25
 
@@ -472,12 +473,10 @@ def test_a_plan_proposes_no_more_than_a_bounded_number(monkeypatch, radius, sigm
 def test_draws_that_are_released_are_worked_out_where_float64_does_not_hold_them(monkeypatch):
     """Beside the plan, which only counts them."""
     space, seen = R.SPDAffineInvariant(3), []
-    exact = _far._affine_from_public_point
-    monkeypatch.setattr(
-        _far, "_affine_from_public_point", lambda *a: (seen.append(0), exact(*a))[1]
-    )
+    exact = original("points in many digits")
+    plant(monkeypatch, "points in many digits", lambda *a: (seen.append(0), exact(*a))[1])
     ball, edge = R.Ball(np.eye(3), 10.0), np.diag(np.exp([9.9, 0.0, 0.0]))
-    way = _laplace.Truncation(ball, 1.0, False, 1.0)
+    way = Means.Truncation(ball, 1.0, False, 1.0)
     way._propose(space, edge, 64, noise_source(3))
     assert seen
     seen.clear()

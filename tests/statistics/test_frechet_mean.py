@@ -236,7 +236,7 @@ def test_failure_to_converge_is_said(monkeypatch):
 
 
 def test_a_mean_does_not_depend_on_the_threads_of_a_library():
-    X, found = _wishart(20_000, 5), []
+    X, found = _wishart(4_000, 5), []
     for threads in (1, 2, 3):
         with threadpool_limits(threads, user_api="blas"):
             found.append(np.asarray(frechet_mean(SPDAffineInvariant(5), X, tol=1e-9).value))

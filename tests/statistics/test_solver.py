@@ -88,7 +88,7 @@ solver = original("solver of a mean")
 def passes(monkeypatch) -> list[float]:
     """The mean square of the logarithms in every pass over records."""
     seen: list[float] = []
-    look_at = original("pass of a mean")
+    look_at = original("look at records")
 
     def counted(*given):
         look = look_at(*given)
@@ -100,7 +100,7 @@ def passes(monkeypatch) -> list[float]:
 
         return watched
 
-    plant(monkeypatch, "pass of a mean", counted)
+    plant(monkeypatch, "look at records", counted)
     return seen
 
 
