@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from tools import page_outputs
 
+from riemdp.cli import main
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -27,18 +29,26 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
     ]
 
 
-def having(language: str) -> list:
+def having(*languages: str) -> list:
     return [
         pytest.param(p, id=str(p.relative_to(ROOT)))
         for p in PAGES
-        if p.exists() and blocks(p, language)
+        if p.exists() and any(blocks(p, language) for language in languages)
     ]
 
 
-@pytest.mark.parametrize("page", having("python"))
-def test_python_blocks_write_what_the_page_shows(page, tmp_path, monkeypatch):
+def terminal_lines(page: Path) -> list[str]:
+    lines = [line for _, code in blocks(page, "console") for line in code.splitlines()]
+    return [line[2:] for line in lines if line.startswith("$ riemdp ")]
+
+
+@pytest.mark.parametrize("page", having("python", "console"))
+def test_python_blocks_write_what_the_page_shows_and_terminal_lines_run(
+    page, tmp_path, monkeypatch, capsys
+):
     """Every block has its output under it, and the output is the one that it has. Some words depend
     on a noisy count: keys are the same in every run here, so that no chance decides about a test.
+    Terminal lines find the files that the blocks wrote.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(secrets, "randbits", random.Random(0).getrandbits)
@@ -51,6 +61,10 @@ def test_python_blocks_write_what_the_page_shows(page, tmp_path, monkeypatch):
         ):
             wrong.append(f"line {example.line}: {why}")
     assert not wrong, "\n".join([*wrong, f"python tools/page_outputs.py {page.relative_to(ROOT)}"])
+    for line in terminal_lines(page):
+        with pytest.raises(SystemExit) as stopped:
+            main(shlex.split(line)[1:])
+        assert stopped.value.code in (0, None), (line, capsys.readouterr().err)
 
 
 PAGE = """# A page
@@ -94,29 +108,9 @@ def test_words_are_compared_always_and_numbers_where_they_do_not_vary(shown, got
     assert (page_outputs.difference(shown, got, varies=varies) is None) == same
 
 
-@pytest.mark.parametrize("page", having("console"))
-def test_terminal_lines_run(page, tmp_path, monkeypatch, capsys):
-    from riemdp.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    names: dict = {"__name__": "__docs__"}
-    for _, code in blocks(page, "python"):
-        exec(code, names)
-    lines = [
-        line[2:]
-        for _, code in blocks(page, "console")
-        for line in code.splitlines()
-        if line.startswith("$ riemdp ")
-    ]
-    assert lines
-    for line in lines:
-        with pytest.raises(SystemExit) as stopped:
-            main(shlex.split(line)[1:])
-        assert stopped.value.code in (0, None), (line, capsys.readouterr().err)
-
-
 def test_the_pages_that_people_start_from_have_blocks():
     tested = {p.relative_to(ROOT).as_posix() for p in PAGES if blocks(p, "python")}
+    assert terminal_lines(ROOT / "docs" / "command-line.md")
     assert {
         "docs/index.md",
         "docs/tutorial.md",

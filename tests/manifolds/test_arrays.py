@@ -4,6 +4,7 @@ does not depend on what lies beside it.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -76,10 +77,6 @@ def hidden(m: riemdp.AbstractManifold, p: Any, q: Any, v: Any) -> dict[str, Any]
     try:
         c, at = m._log_coordinates(p, q), m._prepared(base)
         return {
-            "repair": m._repair(q),
-            "log scales": m._log_scales(q),
-            "to origin": m._to_origin(p, q),
-            "from origin": m._from_origin(p, q),
             "log coordinates": c,
             "exp of coordinates": m._exp_coordinates(p, c),
             "log coordinates from one": m._log_coordinates_from(at, q),
@@ -151,7 +148,16 @@ def test_a_record_has_the_same_bits_at_any_place(case: Case) -> None:
     m, given = case.manifold, drawn(case)
 
     def every(p: Any, q: Any, v: Any, z: Any) -> dict[str, Any]:
-        return calls(m, p, q, v, z) | hidden(m, p, q, v)
+        found = calls(m, p, q, v, z) | hidden(m, p, q, v)
+        for name, ask in (
+            ("repair", lambda: m._repair(q)),
+            ("log scales", lambda: m._log_scales(q)),
+            ("to origin", lambda: m._to_origin(p, q)),
+            ("from origin", lambda: m._from_origin(p, q)),
+        ):
+            with contextlib.suppress(NotImplementedError):
+                found[name] = ask()
+        return found
 
     alone = every(*given)
 
