@@ -160,7 +160,7 @@ def test_people_are_compared_by_their_means():
     groups = np.arange(1600) // 2
     found = riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=samples, groups=groups, rng=0)
     assert found.guarantee.unit == "person"
-    assert found.release.details["sizes"] == (400, 400)
+    assert found.release.details["sample_sizes"] == (400, 400)
     assert "people" in found.hypothesis
     with pytest.raises(riemdp.InvalidArgument, match="several samples"):
         riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=samples, groups=groups % 799)
@@ -174,6 +174,22 @@ def test_one_hostile_record_decides_nothing(bad):
     found = riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=samples, rng=2)
     assert found.p_value > 0.01
     assert np.isfinite(found.statistic)
+
+
+def test_labels_of_samples_are_public_and_have_to_be_numbers_or_texts():
+    X, samples = drawn(np.random.default_rng(8), 0.0, 0.0, n=30)
+    for bad in (samples.reshape(-1, 2), [[1], [2]] * 30, iter(samples), [None, 1] * 30):
+        with pytest.raises(riemdp.InvalidArgument, match="samples"):
+            riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=bad)
+    named = np.array(["a", "b"])[samples]
+    both = [
+        riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=s, rng=0)
+        for s in (samples, named)
+    ]
+    assert both[0].p_value == both[1].p_value
+    rows = dict(riemdp.report.privacy_report(both[0].release).rows)
+    assert "2 samples" in rows["Released"]
+    assert "which sample is public" in rows["Clipping"]
 
 
 def test_the_smallest_samples_reject_nothing():

@@ -89,6 +89,18 @@ def reports() -> dict[str, PrivacyReport]:
         "no direction": privacy_report(
             quiet(riemdp.private_mean_direction, riemdp.Sphere(2), 2.0 * CIRCLE, BUDGET)
         ),
+        "comparison": privacy_report(
+            quiet(
+                riemdp.private_comparison, SPACE, X, BALL, BUDGET, samples=np.arange(len(X)) % 2
+            ).release
+        ),
+        "class means": privacy_report(
+            quiet(
+                riemdp.PrivateMDM(metric="logeuclid", budget=Budget(3.0, 1e-5)).fit,
+                np.tile(np.eye(2), (400, 1, 1)),
+                np.arange(400) % 2,
+            ).releases_[0]
+        ),
         "pca": privacy_report(pca(row_norm=1.0)),
         "pca people": privacy_report(pca(row_norm=1.0, groups=people)),
         "descent": privacy_report(mean(mechanism="dp-rgd")),

@@ -56,7 +56,7 @@ class SamplesNoise(AbstractClasses):
         points = [end_of(self.manifold, center, r * mean) for mean in means]
         stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
         answers = tuple(r * noisy.reshape(self.sums.classes, -1))
-        facts = found.facts | {"answers": answers, "sizes": self.sums.sizes, "radius": r}
+        facts = found.facts | {"answers": answers, "sample_sizes": self.sums.sizes, "radius": r}
         return Drawn(stacked, r * scale, r * self.sums.sensitivity, None, facts)
 
 

@@ -29,6 +29,12 @@ from ._options import required_budget
 from ._people import facts as people_facts
 from ._people import of_groups
 
+_CLIPPING = (
+    "every record becomes the tangent vector at the centre that points to it, shortened to the"
+    " radius; a record that is not a valid point counts as the centre. Which record belongs to"
+    " which sample is public"
+)
+
 
 def private_comparison(
     manifold: AbstractManifold,
@@ -122,8 +128,8 @@ def private_comparison(
     warn_of(ready.guarantee, budget.delta, len(labels))
     release = ready.release(rng, ledger)
     warn_of_counts(release.facts.valid)
-    known = people_facts(grouped, found=domain is None)
-    release = release._knowing({"manifold": manifold, "budget": budget} | known)
+    known = {"manifold": manifold, "budget": budget, "clipping": _CLIPPING}
+    release = release._knowing(known | people_facts(grouped, found=domain is None))
     return _tested(release, mechanism, of)
 
 
@@ -155,6 +161,8 @@ def _samples(samples: object, rows: int) -> tuple[np.ndarray, int]:
             f"argument `samples` has {len(labels)} labels and `X` has {rows} records; give one"
             " label for each record"
         )
+    if np.any(labels < 0):
+        raise invalid("samples", "given", "give numbers or texts as labels")
     if len(names) < 2:
         raise invalid("samples", f"{len(names)} different", "a comparison needs at least two")
     return labels, len(names)

@@ -251,7 +251,8 @@ def ledger_facts(ledger: Ledger, release: Release | OptimizationResult) -> Ledge
 def seen_by(release: Release | OptimizationResult) -> str:
     """Who sees records, who sees noisy answers, and who sees the result only."""
     known = known_of(release)
-    if "sizes" not in known and not hasattr(release, "invitations"):
+    of_sites = "sizes" in known and "noise" in known  # class models know sizes of classes
+    if not of_sites and not hasattr(release, "invitations"):
         return (
             "whoever runs the program sees the records. Everybody else sees the released value and"
             " this page"
