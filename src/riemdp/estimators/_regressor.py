@@ -173,6 +173,12 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
         )
         known: dict[str, Any] = {"manifold": admitted.manifold, "budget": self.budget}
         known["query"] = f"ridge regression on {admitted.manifold.dim} tangent coordinates"
+        known["clipping"] = (
+            "every matrix becomes the tangent vector at the centre that points to it, shortened to"
+            " the radius, or 0 where it is no point; every target is moved into the range from"
+            f" {targets.low:g} to {targets.high:g}, or counts as its middle where it is no finite"
+            " number"
+        )
         if admitted.members is not None:
             known["person_is"] = PERSON_IS
         self._keep(release._knowing(known), self.budget)
