@@ -232,21 +232,6 @@ def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record(caplog):
 
 
 @messages
-def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
-    from riemdp.federated import flower
-
-    setup, book = _setup(Budget(2.0, 1e-5)), Ledger(Budget(0.01, 1e-5))
-    app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
-    with pytest.raises(riemdp.RiemdpError, match="own ledger"):
-        _ask(app, TRAIN)
-    with pytest.raises(riemdp.RiemdpError, match="no valid point"):
-        _ask(app, TRAIN, 2 * E1)
-    with pytest.raises(riemdp.RiemdpError, match="no valid point"):
-        _ask(app, TRAIN, np.full(DIM, np.nan))
-    assert book.charges == 0
-
-
-@messages
 def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
     from riemdp.federated import flower
 

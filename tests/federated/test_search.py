@@ -525,13 +525,6 @@ def test_a_site_draws_for_what_was_charged_and_for_nothing_else() -> None:
     assert enough.spent.epsilon(1e-6) == pytest.approx(1.0, rel=1e-2)
 
 
-def test_one_charge_before_the_first_draw() -> None:
-    ledger = Ledger(Budget(0.5, 1e-6))
-    with pytest.raises(riemdp.BudgetExceeded):
-        private_ball(SPACE, SITES, SEARCH, BUDGET, ledger=ledger)
-    assert ledger.charges == 0
-
-
 # ----------------------------------------------------------------------------------------- people
 def test_everything_of_one_person_is_one_record() -> None:
     groups = [np.arange(len(x)) // 4 for x in SITES]
