@@ -161,8 +161,8 @@ def said(label: object) -> str | None:
         return _of_text(one_form(text).strip())
     if not isinstance(label, numbers.Real):
         return None
-    whole = math.isfinite(label) and label == int(label)
-    return repr(int(label)) if whole else repr(float(label))
+    whole = math.isfinite(label) and label == math.trunc(label)
+    return repr(math.trunc(label)) if whole else repr(float(label))
 
 
 def _of_text(text: str) -> str:
@@ -229,8 +229,9 @@ def _as_text(label: object) -> str | None:
 
 
 def _as_float(label: object) -> str | None:
-    is_float = isinstance(label, numbers.Integral) and abs(int(label)) < 2**1023
-    return said(float(label)) if is_float else said(label)
+    if isinstance(label, numbers.Integral) and abs(int(label)) < 2**1023:
+        return said(float(int(label)))
+    return said(label)
 
 
 def _place(label: object, places: Mapping[str, int]) -> int:
