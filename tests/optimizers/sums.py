@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 from tests.seam import Gradients
 
 
@@ -14,4 +16,4 @@ def total_of_all(gradient: Any, kernel: Any, state: Any, data: Any, chunk: int, 
     def sums(part: Any, present: Any) -> Any:
         return gradient.sum_of(kernel, state, part, present, center)
 
-    return records.total(row, chunk, sums)
+    return jax.jit(lambda: records.total(row, chunk, sums))()

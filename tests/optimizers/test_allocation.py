@@ -187,6 +187,7 @@ def transcripts(plan, there, epochs, seed):
     (drawn,) = draws.take([Gradients.Query(plan.gradient, t, t)], lambda: None)
     step, state = run.work.step, run.work.step.kernel.start(jnp.zeros(1))
 
+    @jax.jit
     @jax.vmap
     def answer(normals, indices, mask):
         return step.direction(state, None, run.work.data, Gradients.Row(normals, indices, mask, 0))

@@ -95,8 +95,17 @@ def test_without_noise_variance_reduction_reaches_the_optimum(variant):
 
 # ------------------------------------------------------------------------------------------------
 # kernels agree
-@pytest.mark.parametrize("sampling", ["full", "without-replacement", "poisson"])
-@pytest.mark.parametrize("which", ["spd", "sphere", "grassmann"])
+@pytest.mark.parametrize(
+    ("which", "sampling"),
+    [
+        ("spd", "full"),
+        ("spd", "poisson"),
+        ("sphere", "full"),
+        ("sphere", "without-replacement"),
+        ("grassmann", "full"),
+        ("grassmann", "poisson"),
+    ],
+)
 def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
     if which == "spd":
         m = SPDAffineInvariant(3)
@@ -137,7 +146,7 @@ def test_chunks_do_not_change_the_sum():
     center = kernel.public_gradient(state, x[:1])
     for about in (None, center):
         whole = total_of_all(plan.gradient, kernel, state, x, 40, about)
-        for chunk in (1, 7, 13, 39):
+        for chunk in (1, 7, 39):
             np.testing.assert_allclose(
                 total_of_all(plan.gradient, kernel, state, x, chunk, about), whole, atol=1e-12
             )
