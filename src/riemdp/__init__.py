@@ -101,6 +101,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "problems": ("Problem", "check_gradient"),
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
     "releases": (
+        "GeodesicModel",
         "plan_mean_direction",
         "plan_private_comparison",
         "plan_private_mean",
@@ -108,6 +109,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_comparison",
         "private_frechet_mean",
         "private_frechet_variance",
+        "private_geodesic_regression",
         "private_geometric_median",
         "private_mean_direction",
     ),

@@ -96,6 +96,7 @@ from .problems import Problem as Problem
 from .problems import check_gradient as check_gradient
 from .randomness import NoiseSource as NoiseSource
 from .randomness import noise_source as noise_source
+from .releases import GeodesicModel as GeodesicModel
 from .releases import plan_mean_direction as plan_mean_direction
 from .releases import plan_private_comparison as plan_private_comparison
 from .releases import plan_private_mean as plan_private_mean
@@ -103,6 +104,7 @@ from .releases import private_ball as private_ball
 from .releases import private_comparison as private_comparison
 from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
+from .releases import private_geodesic_regression as private_geodesic_regression
 from .releases import private_geometric_median as private_geometric_median
 from .releases import private_mean_direction as private_mean_direction
 from .sampling import riemannian_laplace as riemannian_laplace

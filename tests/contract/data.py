@@ -158,3 +158,13 @@ def targeted_people(make):
         return {"X": make(seed, n), "y": y, "groups": whose(n)}
 
     return made
+
+
+def with_covariates(made):
+    """The same, the numbers as covariates."""
+
+    def renamed(seed):
+        data = made(seed)
+        return {("t" if name == "y" else name): held for name, held in data.items()}
+
+    return renamed

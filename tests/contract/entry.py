@@ -206,6 +206,8 @@ def numbers(result: Any) -> Floats:
     """All numbers of a result that are published as its value, in a row."""
     if isinstance(result, riemdp.Ball):
         return np.concatenate([numbers(result.center), numbers(result.radius)])
+    if isinstance(result, riemdp.GeodesicModel):
+        return _joined([numbers(result.coefficients), numbers(result.residual)])
     if hasattr(result, "value") and not isinstance(result, np.ndarray):
         return numbers(result.value)
     if isinstance(result, Mapping):

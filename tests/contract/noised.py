@@ -219,7 +219,7 @@ def of_classes(result: Any) -> float:
 
 
 def of_moments(result: Any) -> float:
-    """Second moments of rows of length at most sqrt(3 / 2), and what the ball's centre moves by."""
+    """Second moments of rows of length at most sqrt(2), and what the ball's centre moves by."""
     one = releases(result)[0]
     return float(one.sensitivity or 0.0) + 2.5 * of_centre(result, 0.0) / one.details["ball"].radius
 
@@ -255,6 +255,7 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     # the sums are seen to first order only
     "riemdp.PrivateTSClassifier": lambda r: 1.5 * float(releases(r)[0].sensitivity or 0.0),
     "riemdp.PrivateTSRegressor[private ball]": of_moments,
+    "riemdp.private_geodesic_regression[private ball]": of_moments,
     "riemdp.private_frechet_mean[private ball": of_centre,
     "riemdp.private_frechet_mean[people, private ball": of_centre,
     "riemdp.private_ball": lambda result: of_centre(result, 0.0),

@@ -345,8 +345,42 @@ DIRECTIONS = (
     direction("people, axes", d.of_people(d.axes), space=d.LINES, refusals=WRONG_GROUPS),
 )
 
+
+def curve(variant, make=d.targeted, *, refusals=(), **facts):
+    """A row of `private_geodesic_regression`."""
+    return function(
+        "private_geodesic_regression",
+        variant,
+        facts.pop("claim", "regression"),
+        make=d.with_covariates(make(d.matrices)),
+        moved=of_first_sample,
+        refusals=(*COMMON, *WRONG_COVARIATES, *refusals),
+        **{"t_range": (-1.0, 1.0)} | facts,
+    )
+
+
+WRONG_COVARIATES = (
+    Refusal({"t": np.zeros(3)}, why="covariates of other records"),
+    Refusal({"t": None}),
+    Refusal({"t": np.zeros((60, 1))}, why="a column of covariates"),
+    Refusal({"t": "ages"}),
+    Refusal({"t_range": None}),
+    Refusal({"t_range": (1.0, -1.0)}, why="a range in the wrong order"),
+    Refusal({"t_range": 5.0}),
+    Refusal({"t_range": [(0.0, 1.0), (0.0, 1.0)]}, why="a range of two covariates"),
+    Refusal({"t_range": Ball(np.eye(2), 1.0)}, why="a ball of matrices"),
+)
+FEW = Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records")
+CURVES = (
+    curve("public ball", ball=d.BALL, refusals=WRONG_BALL),
+    curve("public ball, pure", ball=d.BALL, budget=PURE),
+    curve("private ball", ball=None, refusals=(FEW,)),
+    curve("people", d.targeted_people, ball=d.BALL, refusals=WRONG_GROUPS),
+)
+
 PEOPLE = d.of_people(d.matrices)
 OTHERS = (
+    *CURVES,
     comparison("public ball", ball=d.BALL, moved=of_first_sample, refusals=WRONG_BALL),
     comparison("public ball, pure", ball=d.BALL, moved=of_first_sample, budget=PURE),
     comparison("private ball", ball=None, claim="private ball"),

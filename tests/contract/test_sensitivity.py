@@ -56,6 +56,8 @@ SHARES = {
     "riemdp.private_ball": 0.2,
     "riemdp.private_geometric_median": 0.24,
     "riemdp.private_mean_direction": 0.99,
+    "riemdp.private_geodesic_regression[private ball]": 0.1,
+    "riemdp.private_geodesic_regression": 0.6,
     "riemdp.mechanisms.AdaptiveMean": 0.1,
     "riemdp.mechanisms.AdaptiveVariance": 0.08,
     "riemdp.mechanisms.PrivateBall": 0.2,

@@ -7,7 +7,8 @@ import dataclasses
 from .._errors import InvalidArgument, integer
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
-from ..mechanisms._regression import moments_of, noise_level
+from ..mechanisms._regression import moments_of
+from ..mechanisms._ridge import noise_level
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count

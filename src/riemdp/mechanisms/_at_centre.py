@@ -92,6 +92,9 @@ class AbstractAtCentre(BudgetedMechanism[LabelledRecords]):
     what: ClassVar[str]
     """What is released, in the name of a release."""
 
+    reach: ClassVar[float] = 1.0
+    """The radius that vectors are clipped at, over the one that a search finds: public."""
+
     def __init__(
         self,
         manifold: AbstractManifold,
@@ -160,7 +163,7 @@ class AbstractAtCentre(BudgetedMechanism[LabelledRecords]):
         else:
             records = SearchPeople(domain, X, members, purse)
         found = run_short_search(self.plan, records)
-        r = records.size(found.radius)
+        r = records.size(self.reach * found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
         z = query.shorten(records.logs).points / r
         ball = Ball(records.center, r)

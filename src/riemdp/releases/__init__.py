@@ -8,6 +8,7 @@ from ._comparison_plan import ComparisonRow as ComparisonRow
 from ._comparison_plan import plan_private_comparison
 from ._direction import DirectionRow as DirectionRow
 from ._direction import plan_mean_direction, private_mean_direction
+from ._geodesic_regression import GeodesicModel, private_geodesic_regression
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
@@ -19,6 +20,7 @@ from ._table import PlanRow as PlanRow
 from ._variance import private_frechet_variance
 
 __all__ = [
+    "GeodesicModel",
     "plan_mean_direction",
     "plan_private_comparison",
     "plan_private_mean",
@@ -26,6 +28,7 @@ __all__ = [
     "private_comparison",
     "private_frechet_mean",
     "private_frechet_variance",
+    "private_geodesic_regression",
     "private_geometric_median",
     "private_mean_direction",
 ]

@@ -1,0 +1,250 @@
+"""`private_geodesic_regression`: points as a function of covariates, released with a guarantee."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from .._errors import invalid, one_of, real
+from ..domains import AdaptiveBall, Ball
+from ..domains._door import admit_manifold, admit_records
+from ..inference._counts import warn_of_counts
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, RecordsLike
+from ..mechanisms import Release
+from ..mechanisms._common import Floats
+from ..mechanisms._geodesic_regression import CovariateRange, FittedNoise, GeodesicNoise, with_one
+from ..privacy import Budget, Ledger
+from ..privacy._cautions import warn_of
+from ..privacy._guarantee import PERSON, RECORD
+from ..privacy._ledger import refuse_sent
+from ..randomness import NoiseSource
+from ..statistics._membership import Membership
+from ..statistics._second_moment import row_lengths
+from ._options import required_budget
+
+_PERSON_IS = "one matrix each: the mean of u u^T over that person's records (covariates, point)"
+RECORDS, CURVE = "record", "curve"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GeodesicModel:
+    """Points as a function of covariates t: Exp_c(B (1, t)), with what the noise and the residuals
+    make of it. All of it was released, or follows from what was.
+
+    Attributes:
+        manifold: The space.
+        ball: Its centre is c; tangent vectors at it were shortened to its radius.
+        t_range: The public range of the covariates, as it was given.
+        n: The number of records, of people with `groups`.
+        coefficients: B, (1 + p, dim): in an orthonormal frame at c the tangent vector at t = 0,
+            and what each covariate adds to it per unit.
+        residual: (dim, dim), the second moment of the residuals in that frame, in squared
+            distances; noise is taken out on average, so eigenvalues may be negative.
+    """
+
+    manifold: AbstractManifold
+    ball: Ball
+    t_range: Any
+    n: int
+    coefficients: Floats
+    residual: Floats
+    _made: FittedNoise = dataclasses.field(repr=False)
+
+    @staticmethod
+    def of(release: Release, manifold: AbstractManifold, t_range: Any) -> GeodesicModel:
+        """What a release of second moments says: post-processing."""
+        ball, made, n = release.facts.ball, release.value, release.facts.n
+        assert ball is not None
+        assert n is not None
+        r, theta = float(ball.radius), made.fit.coefficients
+        middle, unit = CovariateRange(t_range).affine
+        ends = r * with_one(np.concatenate([-middle[None], np.eye(len(unit))]) / unit) @ theta
+        none = r * with_one(np.zeros((1, len(unit)))) @ theta
+        coefficients = np.concatenate([ends[:1], ends[1:] - none])
+        residual = r**2 * made.fit.residual
+        return GeodesicModel(manifold, ball, t_range, n, coefficients, residual, made)
+
+    def _rows(self, t: ArrayLike) -> Floats:
+        covariates = CovariateRange(self.t_range)
+        given = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        return with_one(covariates.scaled(covariates.admitted(given, len(given))))
+
+    def _tangents(self, t: ArrayLike) -> Floats:
+        return float(self.ball.radius) * self._rows(t) @ self._made.fit.coefficients
+
+    def predict(self, t: ArrayLike) -> Point:
+        """The points at covariates t, each moved into its range first, (n, *manifold.shape)."""
+        vectors = self.manifold.from_coordinates(self.ball.center, self._tangents(t))
+        return self.manifold.exp(self.ball.center, vectors)
+
+    def residuals(self, X: RecordsLike, t: ArrayLike) -> Floats:
+        """|log_c x - log_c predict(t)| of records, which were not shortened: not private, (n,). It
+        is their distance on flat and log-Euclidean spaces, and at most that on a Hadamard space.
+        """
+        logs = self.manifold.to_coordinates(
+            self.ball.center, self.manifold.log(self.ball.center, X)
+        )
+        return row_lengths(np.asarray(logs) - self._tangents(t))
+
+    def band(self, t: ArrayLike, level: float = 0.95, *, of: str = RECORDS) -> Floats:
+        """Lengths at covariates t, (n,), which the `residuals` there do not exceed with probability
+        `level`; approximately, by normal distributions.
+
+        Args:
+            t: Covariates.
+            level: From 0 to 1.
+            of: "record": of a new record, by residuals, sampling and noise. "curve": of the
+                population's curve, by sampling and noise.
+        """
+        level = real("level", level, above=0.0, below=1.0)
+        of = one_of("of", of, (RECORDS, CURVE))
+        fit, deviation = self._made.fit, self._made.deviation
+        theta, dim = fit.coefficients, self.manifold.dim
+        residual = _positive(fit.residual, deviation * _least(theta))
+        found = []
+        for row in self._rows(t):
+            x = fit.inverse @ row
+            along = theta.T @ x
+            noise = float(x @ x) * (np.eye(dim) + theta.T @ theta) + np.outer(along, along)
+            sampling = max(float(row @ x), 0.0) / self.n
+            own = 1.0 if of == RECORDS else 0.0
+            found.append(_quantile(deviation**2 / 2.0 * noise + (sampling + own) * residual, level))
+        return float(self.ball.radius) * np.array(found)
+
+
+def _least(theta: Floats) -> float:
+    """The standard deviation of the noise in the sum of squared residuals, over that of one
+    coordinate of the moments.
+    """
+    return math.sqrt(float(np.sum((1.0 + np.sum(theta**2, axis=0)) ** 2)))
+
+
+def _positive(moment: Floats, least: float) -> Floats:
+    """The moment with its negative eigenvalues at 0, and a trace of at least `least`."""
+    values, vectors = np.linalg.eigh(moment)
+    values = np.maximum(values, 0.0)
+    values += max(least - float(values.sum()), 0.0) / len(values)
+    return (vectors * values) @ vectors.T
+
+
+def _quantile(covariance: Floats, level: float) -> float:
+    """Of the length of a normal vector: |v|^2 is taken for g times chi-squared with h degrees of
+    freedom, of its own mean and variance.
+    """
+    total, square = float(np.trace(covariance)), float(np.sum(covariance**2))
+    g, h = square / total, total**2 / square
+    return math.sqrt(g * float(special.chdtri(h, 1.0 - level)))
+
+
+def private_geodesic_regression(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    t: ArrayLike,
+    ball: Ball | AdaptiveBall | None = None,
+    budget: Budget | None = None,
+    *,
+    t_range: Any,
+    groups: object = None,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Release:
+    """Release points of a manifold as a function of covariates: a tensor as a function of age, a
+    direction of depth, a shape of dose. The curve is Exp_c(B (1, t)), linear in the tangent space
+    at the centre c of a ball.
+
+    Each record x becomes log_c x, shortened to the radius; each t is moved into its range. One
+    noisy matrix of second moments of both gives the curve, and what records scatter about it. That
+    is the least-squares fit at c, which is geodesic regression where c lies on the curve and the
+    space is flat, and near it where the records lie close to c; no exact fit is made.
+
+    Args:
+        manifold: A space with a logarithm.
+        X: n records, (n, *manifold.shape); n is public. What is no point counts as the centre.
+        t: Covariates, (n,) or (n, p). What is no finite number counts as the middle of its range.
+        ball: A public `Ball`, or an `AdaptiveBall`, which is found with a public share of the
+            budget; None means `AdaptiveBall()`. The curvature does not limit the radius.
+        budget: `Budget(epsilon, delta)`, required; delta = 0 gives pure epsilon.
+        t_range: The public range of t: (low, high) for one covariate of shape (n,); a list of p
+            such pairs or a `Ball` of vectors, for (n, p). Noise grows with it.
+        groups: One label of a person for each record. Then everything of one person is protected,
+            each counts once, and n is the number of people.
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
+            `with Ledger(...)`, if any.
+
+    Returns:
+        A `Release` whose value is a `GeodesicModel`: `predict(t)`, `band(t, level)`.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or n is too small for a search (from public
+            numbers only). Nothing was spent.
+        NotImplementedError: The space has no logarithm. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        Replace-one, of a record and its covariates together: mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget), or (epsilon, 0). The second moments of (w v, s, z), w^2 +
+        s^2 = 1, |v| <= 1, |z| <= 1, move by at most 2 sqrt(2) / n. With `groups` neighbours differ
+        in everything of one person.
+
+    Source:
+        Fletcher 2013 (geodesic regression); Sheffet 2017 (sufficient statistics with noise).
+        Proof: docs/proofs/regression.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> rng, space = np.random.default_rng(0), riemdp.SPDAffineInvariant(2)
+        >>> age = rng.uniform(20.0, 80.0, 3000)
+        >>> v = np.stack([(age - 50.0) / 60.0, 0.0 * age, 0.0 * age], axis=1)
+        >>> v += rng.normal(size=v.shape) * 0.1
+        >>> X = space.exp(np.eye(2), space.from_coordinates(np.eye(2), v))
+        >>> release = riemdp.private_geodesic_regression(
+        ...     space, X, age, budget=riemdp.Budget(1.0, 1e-6), t_range=(20.0, 80.0), rng=0
+        ... )
+        >>> ends = release.value.predict([20.0, 80.0])
+        >>> bool(0.7 < space.dist(ends[0], ends[1]) < 1.3)
+        True
+    """
+    refuse_sent(budget, ledger)
+    called = "private_geodesic_regression(manifold, X, t, ball, budget, t_range=...)"
+    manifold = admit_manifold(manifold, X, called)
+    budget = required_budget(budget, ball)
+    if not isinstance(ball, Ball | AdaptiveBall | None):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
+    covariates = CovariateRange(t_range)
+    records, rows = admit_records(manifold, "X", X)
+    members = None if groups is None else Membership(groups, rows)
+    mechanism = GeodesicNoise(
+        manifold,
+        AdaptiveBall() if ball is None else ball,
+        n=rows if members is None else members.n,
+        budget=budget,
+        covariates=covariates,
+        people=members is not None,
+    )
+    unit = RECORD if members is None else PERSON
+    ready = mechanism._ready((records, t, members), unit)
+    warn_of(ready.guarantee, budget.delta, mechanism.n)
+    release = ready.release(rng, ledger)
+    model = GeodesicModel.of(release, manifold, t_range)
+    warn_of_counts(release.facts.valid, None)
+    people = {} if members is None else {"people": members.n, "person_is": _PERSON_IS}
+    details = {
+        "radius": float(model.ball.radius),
+        "query": f"points as a function of {covariates.size} covariates",
+        "manifold": manifold,
+        "budget": budget,
+        "clipping": (
+            "every record becomes its tangent vector at the centre, shortened to the radius, and"
+            " its covariates are moved into their range; a record that is not a valid point counts"
+            " as the centre"
+        ),
+        **people,
+    }
+    return dataclasses.replace(release, value=model)._knowing(details)
