@@ -373,7 +373,6 @@ WRONG_COVARIATES = (
 FEW = Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records")
 CURVES = (
     curve("public ball", ball=d.BALL, refusals=WRONG_BALL),
-    curve("public ball, pure", ball=d.BALL, budget=PURE),
     curve("private ball", ball=None, refusals=(FEW,)),
     curve("people", d.targeted_people, ball=d.BALL, refusals=WRONG_GROUPS),
 )

@@ -14,7 +14,7 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, private_geodesic_regression
-from tests.seam import Searches, Sums, plant
+from tests.seam import Searches, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-6)
@@ -140,15 +140,6 @@ def test_one_record_moves_the_moments_of_a_curve_by_at_most_their_sensitivity(ki
     assert worst >= 0.99 * made.sensitivity
 
 
-@pytest.mark.parametrize("kind", RANGES)
-def test_a_cube_of_covariates_lies_in_the_unit_ball(kind):
-    t_range, covariates = RANGES[kind]
-    scaled = Sums.CovariateRange(t_range).scaled(np.array(covariates, dtype=np.float64))
-    lengths = np.linalg.norm(scaled.reshape(len(covariates), -1), axis=1)
-    assert np.max(lengths) == pytest.approx(1.0, rel=1e-9)
-    assert np.max(lengths) <= 1.0 + 1e-12
-
-
 def test_one_person_moves_the_moments_of_a_curve_by_no_more_than_one_record(monkeypatch):
     plant(monkeypatch, "noise of shares", Silent)
     rest, found = points([[0.3, 0.0, 0.1], [0.0, 0.2, 0.0]]), []
@@ -195,6 +186,13 @@ def test_shares_of_a_curve_are_the_budget_and_its_moments_have_their_noise(where
     assert gaussian_p_value(0.8 * np.array(drawn) / scale, 1.0) < ALPHA
 
 
+def test_a_pure_budget_spends_its_epsilon_and_no_delta():
+    X, age = study(400)
+    made = release(X, age, budget=Budget(2.0))
+    assert made.guarantee.epsilon(0.0) == 2.0
+    assert np.all(np.isfinite(made.value.band([30.0, 70.0])))
+
+
 def test_covariates_decide_about_no_error_and_no_warning():
     X, age = study(60)
     for bad in (np.nan, np.inf, 1e308, 5e-324):
@@ -215,4 +213,3 @@ def test_the_size_of_a_range_is_public_and_checked():
         private_geodesic_regression(
             wide, np.zeros((3, 2048)), np.zeros(3), Ball(np.zeros(2048), 1.0), BUDGET, t_range=AGES
         )
-    assert Sums.GeodesicNoise.reach > 1.0
