@@ -10,7 +10,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -165,40 +164,6 @@ def test_memory_does_not_grow_with_the_number_of_records(tmp_path) -> None:
     )
     few, many = map(int, said.stdout.split())
     assert many < few + 60, (few, many)
-
-
-# ------------------------------------------------------------------------------ planted faults
-def _without_the_last(parts: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, rows: list(parts(self, rows))[:-1]
-
-
-def _with_the_last_twice(parts: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, rows: [*(all_ := list(parts(self, rows))), all_[-1]]
-
-
-@pytest.mark.parametrize("fault", [_without_the_last, _with_the_last_twice])
-@pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
-def test_a_part_too_few_or_too_many_is_seen(tmp_path, monkeypatch, fault, optimizer) -> None:
-    plant(monkeypatch, "entries of batches in a file", 1)
-    source = Doors.AbstractSource
-    monkeypatch.setattr(source, "parts", fault(source.parts))
-    with pytest.raises(AssertionError):
-        assert_same(mapped(tmp_path, records()), optimizer)
-
-
-@pytest.mark.parametrize("optimizer", [FIXED, POISSON, ALLOCATION], ids=lambda o: o.sampling)
-def test_a_batch_that_is_not_put_back_in_order_is_seen(tmp_path, monkeypatch, optimizer) -> None:
-    unique = np.unique
-
-    def sorted_only(x: np.ndarray, **more: Any) -> Any:
-        found = unique(x, **more)
-        if isinstance(found, tuple):
-            return found[0], np.sort(found[1], axis=None)
-        return found
-
-    monkeypatch.setattr(np, "unique", sorted_only)
-    with pytest.raises(AssertionError):
-        assert_same(mapped(tmp_path, records()), optimizer)
 
 
 # ------------------------------------------------------------------------- damage, interrupts
