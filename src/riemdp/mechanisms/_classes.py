@@ -88,7 +88,8 @@ class AbstractClasses(AbstractAtCentre):
         sums, found = self.sums, self._found(value, source)
         joint = sums.joint(found.z, value.labels, value.members)
         noisy, scale = sums.noisy(joint, found.purse)
-        return self._made(noisy, scale, found)
+        # the records stay here
+        return self._made(noisy, scale, found._replace(z=None))
 
     @abc.abstractmethod
     def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
