@@ -225,6 +225,17 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "private_mean_direction, Sphere(3)", _through(direction, scattered, -scattered), 4_000
 
+    def curve(x: Any, rng: Any) -> riemdp.Release:
+        release = riemdp.private_geodesic_regression(
+            line, x, [1.0] * len(x), ball, BUDGET, t_range=(-1.0, 1.0), rng=rng
+        )
+        (noisy,) = release.details["answers"]  # of (t, 1) / sqrt(2) and the point
+        moments = np.asarray(matrices.from_coordinates(np.eye(3), noisy))
+        return dataclasses.replace(release, value=moments[0, 2] + moments[1, 2])
+
+    matrices = riemdp.SPDAffineInvariant(3)
+    yield "private_geodesic_regression, Euclidean(1)", _through(curve, far, -far), 4_000
+
     yield from _more_of_people_and_spread(far)
     yield _with_public_prior()
 
