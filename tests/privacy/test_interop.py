@@ -258,6 +258,7 @@ def test_measures_of_opendp():
         ({"metric": "AbsoluteDistance(f64)"}, {}, "AbsoluteDistance"),
         ({"metric": "ChangeOneDistance()"}, {"adjacency": ADD}, "ChangeOneDistance"),
         ({"domain": "VectorDomain(AtomDomain(), size=9)"}, {"adjacency": ADD}, "public number"),
+        ({"of": lambda d: 1e-9 + d // 2}, {"adjacency": ADD}, "public number"),
         ({"measure": "ZeroConcentratedDivergence"}, {}, "ZeroConcentratedDivergence"),
         ({"of": math.inf}, {}, "epsilon"),
         ({}, {"rows": 3}, "rows"),

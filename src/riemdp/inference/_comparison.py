@@ -219,8 +219,9 @@ def compared(
     """The test of two or more noisy means; distances are in units of `unit`."""
     every = _Contrast.of(means)
     statistic, p = every.root**2, every.p_value()
-    if every.is_gaussian and all(one.covariance is not None for one in means):
-        statistic, p = _whitened(means, every.degrees)
+    covariances = [one.covariance for one in means if one.covariance is not None]
+    if every.is_gaussian and len(covariances) == len(means):
+        statistic, p = _whitened(means, covariances, every.degrees)
     pairs = list(itertools.combinations(means, 2))
     farthest = max(pairs, key=lambda pair: _apart(*pair))
     distance, width = _Contrast.of(farthest).interval(LEVEL / len(pairs))
@@ -234,12 +235,17 @@ def _apart(one: SampleMean, other: SampleMean) -> float:
     return float(np.linalg.norm(one.coordinates - other.coordinates))
 
 
-def _whitened(means: Sequence[SampleMean], degrees: int) -> tuple[float, float]:
+def _whitened(
+    means: Sequence[SampleMean], covariances: Sequence[Floats], degrees: int
+) -> tuple[float, float]:
     """The statistic in which each mean has the inverse of its whole covariance as its weight."""
     from scipy import special
 
     eye = np.eye(len(means[0].coordinates))
-    weights = [np.linalg.inv(one.covariance + eye / one.weight) for one in means]
+    weights = [
+        np.linalg.inv(covariance + eye / one.weight)
+        for one, covariance in zip(means, covariances, strict=True)
+    ]
     whole = np.sum(weights, axis=0)
     pulled = [w @ one.coordinates for w, one in zip(weights, means, strict=True)]
     average = np.linalg.solve(whole, np.sum(pulled, axis=0))

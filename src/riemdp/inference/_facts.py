@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
-from ..privacy import Budget
+from ..privacy import Budget, Guarantee
 from ._counts import OutsideCount, ValidCount
 from ._error_law import ErrorLaw
 from ._region import Observation, rounded_up
@@ -160,6 +160,9 @@ class Released(Protocol):
 
     @property
     def value(self) -> Any: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
 
     @property
     def mechanism(self) -> str: ...

@@ -38,7 +38,6 @@ class SamplesNoise(AbstractClasses):
     """
 
     what: ClassVar[str] = "comparison"
-    sums: ClassSpreads
 
     @property
     def words(self) -> str:  # type: ignore[override]
@@ -50,9 +49,15 @@ class SamplesNoise(AbstractClasses):
         dim, least = self.manifold.dim, min(sizes or (self.n,))
         return ClassSpreads(self.n, classes, dim, sizes, has_moments(self.noise, dim, least))
 
+    @property
+    def spreads(self) -> ClassSpreads:
+        """The vector that is released."""
+        assert isinstance(self.sums, ClassSpreads)
+        return self.sums
+
     def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
         r, center = found.ball.radius, found.ball.center
-        means = [mean for mean, _, _ in self.sums.split(noisy)]
+        means = [mean for mean, _, _ in self.spreads.split(noisy)]
         points = [end_of(self.manifold, center, r * mean) for mean in means]
         stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
         answers = tuple(r * noisy.reshape(self.sums.classes, -1))

@@ -11,9 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
-from ._constructors import approximate, pure
+from ._constructors import approximate
 from ._guarantee import ADD_REMOVE, ADJACENCIES, PERSON, REPLACE_ONE, UNITS, Guarantee
 from .accounting.dp_events import values_that_change
+
+_FIXED = (
+    "argument `measurement` is for a public number of rows: none can be added or removed, and its"
+    ' map states less than that costs; take adjacency="replace-one"'
+)
 
 
 def from_opendp(
@@ -50,20 +55,30 @@ def from_opendp(
     if (one_of("unit", unit, UNITS) == PERSON) != (rows is not None):
         raise invalid("rows", rows, 'give the most rows of a person with unit="person" alone')
     distance = _distance(measurement, adjacency) * (1 if rows is None else integer("rows", rows))
+    epsilon, at = _stated(measurement, distance, delta)
+    if adjacency == ADD_REMOVE:
+        # Rows that can be added one by one cost twice as much at twice the distance, and no more.
+        twice, _ = _stated(measurement, 2 * distance, delta)
+        if not twice <= 2.0 * (1.0 + 1e-6) * epsilon:
+            raise InvalidArgument(_FIXED)
+    found = approximate(epsilon, at, adjacency=adjacency)
+    return _for_unit(found, unit)
+
+
+def _stated(measurement: Any, distance: int, delta: float | None) -> tuple[float, float]:
+    """Epsilon and delta at a distance, by the measurement's map."""
     measure, cost = str(measurement.output_measure), measurement.map(distance)
     if measure == "MaxDivergence":
-        found = pure(cost, adjacency=adjacency)
-    elif measure == "Approximate(MaxDivergence)":
-        found = approximate(*cost, adjacency=adjacency)
-    elif measure == "SmoothedMaxDivergence":
+        return cost, 0.0
+    if measure == "Approximate(MaxDivergence)":
+        return cost
+    if measure == "SmoothedMaxDivergence":
         at = real("delta", delta, above=0.0, below=1.0)
-        found = approximate(cost.epsilon(at), at, adjacency=adjacency)
-    else:
-        raise InvalidArgument(
-            f"argument `measurement` states {measure}; give one that states an epsilon, for"
-            " instance by opendp.combinators.make_zCDP_to_approxDP, and `delta`"
-        )
-    return _for_unit(found, unit)
+        return cost.epsilon(at), at
+    raise InvalidArgument(
+        f"argument `measurement` states {measure}; give one that states an epsilon, for"
+        " instance by opendp.combinators.make_zCDP_to_approxDP, and `delta`"
+    )
 
 
 def _distance(measurement: Any, adjacency: str) -> int:
@@ -71,10 +86,7 @@ def _distance(measurement: Any, adjacency: str) -> int:
     metric = str(measurement.input_metric).removesuffix("()")
     if metric in ("SymmetricDistance", "InsertDeleteDistance"):
         if adjacency == ADD_REMOVE and "size=" in str(measurement.input_domain):
-            raise InvalidArgument(
-                "argument `measurement` is for a public number of rows: none can be added or"
-                ' removed, and its map states about 0 there; take adjacency="replace-one"'
-            )
+            raise InvalidArgument(_FIXED)
         return values_that_change(adjacency == REPLACE_ONE)
     if metric in ("ChangeOneDistance", "HammingDistance") and adjacency == REPLACE_ONE:
         return 1

@@ -70,7 +70,8 @@ def private_comparison(
         of: "population": the hypothesis is that the samples are drawn independently from
             populations with the same mean of clipped tangent vectors. "sample": that the samples
             themselves have the same; then the level holds for any records and any n, but two
-            samples of one population differ.
+            samples of one population differ. The level for populations is that of normal means: it
+            is exceeded where noise hides no record (epsilon of 10 and more) and records are rare.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
@@ -141,7 +142,7 @@ def _tested(release: Release, mechanism: SamplesNoise, of: str) -> Comparison:
     count = mechanism.sums.classes
     said = f"the {count} samples' means of clipped tangent vectors of {whose}"
     noisy = np.concatenate(release.details["answers"]) / r
-    means = sample_means(mechanism.sums, noisy, release.scale / r, noise)
+    means = sample_means(mechanism.spreads, noisy, release.scale / r, noise)
     if of == "sample":
         means = [one.of_sample() for one in means]
     hypothesis = f"{said} are the same" + (" in the populations" if of == "population" else "")

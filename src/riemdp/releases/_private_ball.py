@@ -9,6 +9,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
 from ..privacy import Budget, Ledger
+from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ._options import required_budget
@@ -76,6 +77,8 @@ def private_ball(
     search = AdaptiveBall() if ball is None else ball
     given = admitted(manifold, X, groups)
     mechanism = PrivateBall(manifold, search, n=given.n, budget=budget)
-    release = mechanism._ready(given.records, given.unit).release(rng, ledger)
+    ready = mechanism._ready(given.records, given.unit)
+    warn_of(ready.guarantee, budget.delta, given.n)
+    release = ready.release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
     return release._knowing(people_facts(given.grouped, found=True))
