@@ -152,7 +152,7 @@ MAY_BE_LOGGED = {
     "asked",
     "kind",
     "answered",
-    "heard",
+    "again",
     "used",
     "journal",
     "before",

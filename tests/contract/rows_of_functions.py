@@ -312,6 +312,19 @@ def comparison(variant, make=d.of_samples, **facts):
     return Entry(name, variant, claim, call, make(d.matrices), refusals=refusals, **fields)
 
 
+def two_arrays(seed):
+    """The records of two samples."""
+    return {"A": d.matrices(seed), "B": d.matrices(seed + 1)}
+
+
+def of_two_arrays(data, given, **options):
+    """The release of `private_two_sample`."""
+    keywords = {**given.keywords, "ball": d.BALL, **data, **options}
+    return riemdp.private_two_sample(
+        d.SPD, keywords.pop("A"), keywords.pop("B"), **keywords
+    ).release
+
+
 def of_first_sample(result):
     """The noisy vector of the sample that the record is in, and how far one record moves it."""
     return result.details["answers"][0], float(result.sensitivity)
@@ -383,6 +396,26 @@ OTHERS = (
     comparison("public ball", ball=d.BALL, moved=of_first_sample, refusals=WRONG_BALL),
     comparison("public ball, pure", ball=d.BALL, moved=of_first_sample, budget=PURE),
     comparison("private ball", ball=None, claim="private ball"),
+    Entry(
+        "riemdp.private_two_sample",
+        "",
+        "class means",
+        of_two_arrays,
+        two_arrays,
+        records="A",
+        moved=of_first_sample,
+        refusals=(
+            *WRONG_BUDGET,
+            *WRONG_RNG,
+            *WRONG_BALL,
+            Refusal({"A": "records"}),
+            Refusal({"B": None}),
+            Refusal({"A": np.zeros((60, 7))}),
+            Refusal({"groups": np.zeros(60)}, why="labels of both in one"),
+            Refusal({"groups": (np.zeros(60), np.ones(59))}, why="labels of other records"),
+            Refusal({"groups": (np.zeros(60), np.zeros(60))}, why="a person in two samples"),
+        ),
+    ),
     comparison(
         "people",
         d.people_of_samples,

@@ -37,7 +37,7 @@ NO_RELEASE = {
     "riemdp.federated.plan_federated": "a plan, from public numbers",
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierRow": "a plan, from public numbers",
-    "riemdp.releases.GeodesicModel": "what was released",
+    "riemdp.releases.ComparisonRow": "a plan, from public numbers",
     "riemdp.releases.DirectionRow": "a plan, from public numbers",
     "riemdp.estimators.plan_private_regressor": "a plan, from public numbers",
     "riemdp.estimators.RegressorRow": "a plan, from public numbers",

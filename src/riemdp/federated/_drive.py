@@ -215,12 +215,14 @@ class _Progress:
         if number < self.before:
             return
         words = _WORDS[ask.kind].format(self.counted)
+        asked, answered = len(said.asked), len(said.answered)
+        again = "" if said.values is not None else ": no sum, so it is asked again"
         log.info(
             "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
             number,
             words,
-            len(said.answered),
-            len(said.asked),
-            "" if said.values is not None else ": no sum, so it is asked again",
+            answered,
+            asked,
+            again,
             100.0 * used,
         )

@@ -17,6 +17,7 @@ from ._prior import PriorRow as PriorRow
 from ._private_ball import private_ball
 from ._table import Plan as Plan
 from ._table import PlanRow as PlanRow
+from ._two_sample import private_two_sample
 from ._variance import private_frechet_variance
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "private_geodesic_regression",
     "private_geometric_median",
     "private_mean_direction",
+    "private_two_sample",
 ]

@@ -68,10 +68,9 @@ def private_comparison(
             of that person's records, and everything of one person is protected. A person belongs to
             one sample; who has records in several is refused.
         of: "population": the hypothesis is that the samples are drawn independently from
-            populations with the same mean of clipped tangent vectors. "sample": that the samples
-            themselves have the same; then the level holds for any records and any n, but two
-            samples of one population differ. The level for populations is that of normal means: it
-            is exceeded where noise hides no record (epsilon of 10 and more) and records are rare.
+            populations with the same mean of clipped vectors; the level is that of normal means,
+            and is exceeded at epsilon 10 and more where records are rare. "sample": that the
+            samples themselves have the same; the level then holds for any records.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
@@ -139,8 +138,7 @@ def _tested(release: Release, mechanism: SamplesNoise, of: str) -> Comparison:
     r, noise = release.facts.radius, mechanism.noise
     assert r is not None
     whose = "people's means" if release.facts.of_people else "records"
-    count = mechanism.sums.classes
-    said = f"the {count} samples' means of clipped tangent vectors of {whose}"
+    said = f"the {mechanism.sums.classes} samples' means of clipped tangent vectors of {whose}"
     noisy = np.concatenate(release.details["answers"]) / r
     means = sample_means(mechanism.spreads, noisy, release.scale / r, noise)
     if of == "sample":

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from .._errors import invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
@@ -134,9 +133,9 @@ def _positive(moment: Floats, least: float) -> Floats:
 
 
 def _quantile(covariance: Floats, level: float) -> float:
-    """Of the length of a normal vector: |v|^2 is taken for g times chi-squared with h degrees of
-    freedom, of its own mean and variance.
-    """
+    """Of the length of a normal vector, by chi-squared with the mean and variance of |v|^2."""
+    from scipy import special  # which a plan does not need
+
     total, square = float(np.trace(covariance)), float(np.sum(covariance**2))
     g, h = square / total, total**2 / square
     return math.sqrt(g * float(special.chdtri(h, 1.0 - level)))
