@@ -30,7 +30,15 @@ def test_data_without_a_record(entry):
         with pytest.raises((InvalidArgument, _refused())) as refused:
             entry.call(data, given)
         assert charged(given.ledger).startswith("[0,")
-    names = ("`X`", "`data`", "`datasets`", "`sites`", "`records`", "records.npy")
+    names = (
+        f"`{entry.records}`",
+        "`X`",
+        "`data`",
+        "`datasets`",
+        "`sites`",
+        "`records`",
+        "records.npy",
+    )
     assert any(name in str(refused.value) for name in names), refused.value
 
 
