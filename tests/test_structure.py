@@ -37,6 +37,7 @@ MOST_ANY = 0.05  # share of the parameters
 # option.
 FACES = {
     "releases/_comparison.py private_comparison",
+    "releases/_two_sample.py private_two_sample",
     "releases/_geodesic_regression.py private_geodesic_regression",
     "audit/_optimizers.py audit_optimizer",
     "cli/_mean.py mean",
