@@ -251,10 +251,7 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 def check_is_file(path: Path) -> None:
     """Raise where a folder, or a pipe that would be waited for, has this name."""
-    mode = stat.S_IFREG
-    with contextlib.suppress(OSError):  # one look: another process may put it in place meanwhile
-        mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):
+    if path.exists() and not path.is_file():
         raise RiemdpError(f"{path} is a folder, a pipe or a device; remove or rename it")
 
 
