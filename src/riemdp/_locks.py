@@ -120,19 +120,22 @@ class Lock:
                 if self._file is None:
                     _let_go_of(file)
             return self._file is not None
-        part = self._taken_part()
-        is_free = is_same(part, self._new) and not self.path.exists()
-        self._part = part if is_free else None
-        if self._part is None:
-            _let_go_of(part)
+        self._part = self._taken_part()
+        if self.path.exists():  # made meanwhile
+            self.close()
+            _let_go_of(self._part)
+            self._part = None
         return self._part is not None
 
     def _taken_part(self) -> IO[bytes]:
-        check_is_file(self._new)
-        part = _taken(self._new, "a+b", self._stack)
-        if not _is_our_own(part):
-            raise PermissionError(errno.EPERM, _NOT_OURS, str(self._new))
-        return part
+        while True:
+            check_is_file(self._new)
+            part = _taken(self._new, "a+b", self._stack)
+            if not _is_our_own(part):
+                raise PermissionError(errno.EPERM, _NOT_OURS, str(self._new))
+            if is_same(part, self._new):
+                return part
+            _let_go_of(part)  # it had lost its name by then
 
     @property
     def names(self) -> int:
@@ -200,8 +203,10 @@ class Lock:
         synced(self.path.parent)
 
     def close(self) -> None:
-        """Delete a new version that was not put in place, while it is locked."""
-        if self._part is not None and is_same(self._part, self._new):
+        """Delete a new version that was not put in place, while it is locked; where an open file
+        cannot be deleted, it stays, and whoever comes next takes it.
+        """
+        if _REPLACES_OPEN_FILES and self._part is not None and is_same(self._part, self._new):
             self._new.unlink(missing_ok=True)
 
     def _lost(self) -> OSError:
@@ -251,7 +256,10 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 def check_is_file(path: Path) -> None:
     """Raise where a folder, or a pipe that would be waited for, has this name."""
-    if path.exists() and not path.is_file():
+    mode = stat.S_IFREG
+    with contextlib.suppress(OSError):  # one look: another process may put it in place meanwhile
+        mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
         raise RiemdpError(f"{path} is a folder, a pipe or a device; remove or rename it")
 
 

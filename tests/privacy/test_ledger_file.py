@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -349,6 +350,23 @@ def test_makers_at_once_make_one_file(tmp_path: Path) -> None:
         thread.join()
     assert Counter(said) == {"granted": 4, "BudgetExceeded": 28}
     assert [p.name for p in tmp_path.iterdir()] == ["book.json"]
+
+
+def test_who_comes_too_late_to_make_a_file_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plain = tmp_path / "book.json", open
+
+    def late(name: Any, *given: Any, **options: Any) -> Any:
+        handle = plain(name, *given, **options)
+        if str(name).endswith(".new"):
+            path.write_text("made meanwhile")
+        return handle
+
+    monkeypatch.setattr("builtins.open", late)
+    with Doors.locked(path) as lock:
+        assert lock.read() == b"made meanwhile"
+        assert [p.name for p in tmp_path.iterdir()] == ["book.json"]
 
 
 def test_files_of_other_threads_are_opened_and_closed_meanwhile(tmp_path: Path) -> None:
