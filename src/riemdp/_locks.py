@@ -25,7 +25,6 @@ _held: weakref.WeakKeyDictionary[IO[bytes], tuple[int, int, int] | None] = (
 )
 _opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
 _REPLACES_OPEN_FILES = sys.platform != "win32"
-_NOT_OURS = "this file is somebody else's, or has two names"
 
 if sys.platform == "win32":
     import msvcrt
@@ -108,34 +107,26 @@ class Lock:
         self.path, self._new, self._stack = path, _new_version_of(path), stack
         self._file: IO[bytes] | None = None
         self._part: IO[bytes] | None = None
-        while not self._is_taken():
-            pass  # what was locked had lost its name by then
+        while self._file is None and self._part is None:
+            self._take()
 
-    def _is_taken(self) -> bool:
+    def _take(self) -> None:
         if self.path.exists():
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError):  # it was deleted meanwhile
                 mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
-                file = _taken(self.path, mode, self._stack)
-                self._file = file if is_same(file, self.path) else None
-                if self._file is None:
-                    _let_go_of(file)
-            return self._file is not None
+                self._file = _taken(self.path, mode, self._stack)
+            return
         self._part = self._taken_part()
         if self.path.exists():  # made meanwhile
             self.close()
             _let_go_of(self._part)
             self._part = None
-        return self._part is not None
 
     def _taken_part(self) -> IO[bytes]:
-        while True:
-            check_is_file(self._new)
-            part = _taken(self._new, "a+b", self._stack)
-            if not _is_our_own(part):
-                raise PermissionError(errno.EPERM, _NOT_OURS, str(self._new))
-            if is_same(part, self._new):
-                return part
-            _let_go_of(part)  # it had lost its name by then
+        check_is_file(self._new)
+        part = _taken(self._new, "a+b", self._stack)
+        _check_our_own(part, self._new)
+        return part
 
     @property
     def names(self) -> int:
@@ -263,27 +254,37 @@ def check_is_file(path: Path) -> None:
         raise RiemdpError(f"{path} is a folder, a pipe or a device; remove or rename it")
 
 
-def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
-    """A file, opened and locked until the end of `stack`; no link."""
-    # not buffered: the lock of a buffer could be another thread's when a child closes it
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    """A file that is no link, entered in `_held`. It is not buffered: the lock of a buffer could be
+    another thread's when a child closes it.
+    """
     with _opening:
-        handle = open(path, mode, buffering=0, opener=_no_link)  # noqa: SIM115 - in the stack
+        handle = open(path, mode, buffering=0, opener=_no_link)  # noqa: SIM115 - in `_held`
         _held[handle] = None
-    told = os.fstat(handle.fileno())
-    mine = (threading.get_ident(), told.st_dev, told.st_ino)
-    if any(_held.get(other) == mine and not other.closed for other in _open_files()):
-        handle.close()
-        raise RiemdpError(
-            f"{path} is being read or written in this very thread, which would wait for itself: a"
-            " signal handler or a hook came in between. Nothing was released or charged"
-        )
-    # Called in the order from below. Closed twice: an interrupt may come in the place of one.
-    stack.enter_context(handle)
-    stack.callback(handle.close)
-    stack.callback(_unlock, handle)
-    _held[handle] = mine
-    _lock(handle)
     return handle
+
+
+def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
+    """The file that has this name while it is locked, until the end of `stack`."""
+    while True:
+        handle = _opened(path, mode)
+        told = os.fstat(handle.fileno())
+        mine = (threading.get_ident(), told.st_dev, told.st_ino)
+        if any(_held.get(other) == mine and not other.closed for other in _open_files()):
+            handle.close()
+            raise RiemdpError(
+                f"{path} is being read or written in this very thread, which would wait for itself:"
+                " a signal handler or a hook came in between. Nothing was released or charged"
+            )
+        # Called in the order from below. Closed twice: an interrupt may come in the place of one.
+        stack.enter_context(handle)
+        stack.callback(handle.close)
+        stack.callback(_unlock, handle)
+        _held[handle] = mine
+        _lock(handle)
+        if is_same(handle, path):
+            return handle
+        _let_go_of(handle)  # it had lost its name by then
 
 
 def _let_go_of(handle: IO[bytes]) -> None:
@@ -306,12 +307,8 @@ def hold(path: Path) -> IO[bytes]:
     Raises:
         OSError: The file cannot be made, is somebody else's, or another process holds it.
     """
-    with _opening:
-        handle = open(path, "a+b", buffering=0, opener=_no_link)  # noqa: SIM115 - held
-        _held[handle] = None
-    if not _is_our_own(handle):
-        handle.close()
-        raise PermissionError(errno.EPERM, _NOT_OURS, path)
+    handle = _opened(path, "a+b")
+    _check_our_own(handle, path)
     for left in range(50, -1, -1):
         try:
             _lock(handle, at_once=True)
@@ -336,9 +333,7 @@ def is_held(path: Path) -> bool:
     is somebody else's, counts as held.
     """
     try:
-        with _opening:
-            handle = open(path, "rb", buffering=0, opener=_no_link)  # noqa: SIM115 - below
-            _held[handle] = None
+        handle = _opened(path, "rb")
     except FileNotFoundError:
         return False
     except OSError:
@@ -364,6 +359,13 @@ def _is_our_own(handle: IO[bytes]) -> bool:
     if not stat.S_ISREG(told.st_mode):
         return False
     return told.st_nlink < 2 and (sys.platform == "win32" or told.st_uid == os.geteuid())
+
+
+def _check_our_own(handle: IO[bytes], path: Path) -> None:
+    if not _is_our_own(handle):
+        _let_go_of(handle)
+        what = "this file is somebody else's, or has two names"
+        raise PermissionError(errno.EPERM, what, str(path))
 
 
 def synced(folder: Path) -> None:

@@ -57,15 +57,10 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry for JSON."""
-        told = {
-            "when": self.when,
-            "what": self.what,
-            "guarantee": self.guarantee.to_dict(),
-            "run": self.run,
-        }
+        told = {"when": self.when, "what": self.what, "guarantee": self.guarantee.to_dict()}
         part = {"part": self.part} if self.part else {}
         of = {} if self.of is None else {"of": self.of.to_dict()}
-        return told | part | of
+        return told | {"run": self.run} | part | of
 
 
 @dataclass(frozen=True)

@@ -116,14 +116,7 @@ class Guarantee:
         distributions otherwise. A guarantee that costs nothing composes with anything; otherwise
         unlike adjacencies and unlike units raise `InvalidArgument`.
         """
-        for other in others:
-            if not isinstance(other, Guarantee):
-                raise invalid(
-                    "others",
-                    other,
-                    "compose with Guarantee objects (see riemdp.privacy.pure, gaussian, ...)",
-                )
-        everything = (self, *others)
+        everything = (self, *(as_guarantee(other, "others") for other in others))
         if not all(g.is_private for g in everything):
             return none()
         adjacencies = {g.adjacency for g in everything if g.parts}
@@ -367,9 +360,9 @@ def none() -> Guarantee:
     return Guarantee(REPLACE_ONE, (NoPrivacyEvent(),))
 
 
-def as_guarantee(value: object) -> Guarantee:
+def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     """Accept a Guarantee where one is expected, and name the mistake otherwise."""
     if isinstance(value, Guarantee):
         return value
     remedy = "give a Guarantee (riemdp.privacy.pure, gaussian, subsampled_gaussian, ...)"
-    raise invalid("guarantee", value, remedy)
+    raise invalid(name, value, remedy)
