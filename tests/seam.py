@@ -218,6 +218,9 @@ Means = _names(
         "mechanisms._counted": "Counted OutsideCount share_of_count LEAST MOST",
         "mechanisms._common": "admitted",
         "domains._ends": "_bures_wasserstein_exp",
+        "manifolds._check": "draw_sample",
+        "manifolds._lorentz": "between seen_from squared_chord",
+        "manifolds._spectral_on_jax": "_divided_differences",
         "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"
         " riemannian_laplace_bound",
         "mechanisms._shrinking": "james_stein shortened",

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from tests.seam import Means
 
 import riemdp as R
 from riemdp.mechanisms import BASELINES, TangentMeanNoise
-from riemdp.mechanisms._for_mean import MeanFacts
 
 INTRINSIC = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
 EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
@@ -98,7 +98,7 @@ class Data:
         """Root mean squared error of a baseline, as released and after moving the release into the
         ball.
         """
-        facts = MeanFacts(self.ball.on(self.manifold), self.n, budget)
+        facts = Means.MeanFacts(self.ball.on(self.manifold), self.n, budget)
         built = {kind.name: kind for kind in BASELINES}[mechanism].for_mean(facts)
         out = np.stack(
             [np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)]

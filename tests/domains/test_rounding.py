@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from riemdp.manifolds._base import EPS
 from tests.domains.rounding import means, places, sums, values
 
 MARGIN = 0.1
@@ -48,7 +48,7 @@ def test_rounding_is_a_tenth_of_its_bound(place):
 
 def test_a_planted_bound_without_the_growth_of_errors_is_too_small():
     place = next(p for p in FEW if p.name == "SPDAffineInvariant" and p.radius == 8.0)
-    planted = 4 * EPS * 2 * 8.0 * (1.0 + place.radius)
+    planted = 4 * np.finfo(float).eps * 2 * 8.0 * (1.0 + place.radius)
     assert values(place, 20).error > MARGIN * planted
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from mpmath import mp
 
 from riemdp.manifolds import AbstractManifold
-from riemdp.manifolds._check import draw_sample
+from tests.seam import Means
 
 Vector = list[Any]
 DIGITS = 60
@@ -163,9 +163,8 @@ class Inputs:
 
 
 def ordinary(m: AbstractManifold, radius: float | None, key: int = 0) -> Inputs:
-    s = draw_sample(
-        m, key=key, radius=radius
-    )  # the batch size of `check`, so that both use one compilation
+    # the batch size of `check`, so that both use one compilation
+    s = Means.draw_sample(m, key=key, radius=radius)
     return Inputs(*(np.asarray(x) for x in (s.p, s.q, s.u, s.v)))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from riemdp import InvalidArgument
 from riemdp.manifolds import Lorentz
-from riemdp.manifolds._lorentz import between, seen_from, squared_chord
+from tests.seam import Means
 
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
 
@@ -202,7 +202,9 @@ def test_points_on_the_way_are_as_exact_as_their_coordinates(n):
             q = space.exp(p, space.from_coordinates(p, away * c / np.linalg.norm(c)))
             q, distance = np.asarray(q), np.asarray(space.dist(p, q))
             for share in (0.0, 1e-3, 0.3, min(1.0, 8.0 / max(away, 1e-9))):
-                found = np.asarray(between(p, q, squared_chord(p, q), np.float64(share)))
+                found = np.asarray(
+                    Means.between(p, q, Means.squared_chord(p, q), np.float64(share))
+                )
                 exact, _ = _by_mpmath(p, q, share) if distance > 0 else (p[1:], 0.0)
                 error = np.array([float(a - b) for a, b in zip(exact, found[1:], strict=True)])
                 # a share of D has an error of its own, a rounding of D
@@ -229,8 +231,8 @@ def _apart(x, y):
 
 
 CARRIERS = {
-    "NumPy": seen_from,
-    "compiled": jax.jit(seen_from),
+    "NumPy": Means.seen_from,
+    "compiled": jax.jit(Means.seen_from),
 }
 
 
