@@ -32,7 +32,7 @@ from ._search_records import SearchRecords
 from ._streamed_search import SearchPeople
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
-SEARCH = (
+_SEARCH = (
     "counts of records and a mean of clipped tangent vectors with noise, which locate a centre and"
     " a radius for all classes"
 )
@@ -92,6 +92,9 @@ class AbstractAtCentre(BudgetedMechanism[LabelledRecords]):
     what: ClassVar[str]
     """What is released, in the name of a release."""
 
+    noise_on: ClassVar[str]
+    """What noise is added to, in a report."""
+
     reach: ClassVar[float] = 1.0
     """The radius that vectors are clipped at, over the one that a search finds: public."""
 
@@ -116,6 +119,12 @@ class AbstractAtCentre(BudgetedMechanism[LabelledRecords]):
     def name(self) -> str:  # type: ignore[override]
         """Of a release."""
         return f"{'adaptive' if self.ball is None else 'tangent'}-{self.what}"
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """What it does, in a report."""
+        searched = f"{_SEARCH}, and " if self.ball is None else ""
+        return f"{searched}noise on {self.noise_on}"
 
     @abc.abstractmethod
     def _beside(self, labels: Any, rows: int) -> NDArray[Any]:

@@ -28,7 +28,7 @@ from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
-from ._at_centre import MOST_COORDINATES, SEARCH, AbstractAtCentre, Found, LabelledRecords
+from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
 from ._base import Drawn
 from ._class_sums import ClassMeans, ClassMoments, ClassSums, public_sizes
 from ._common import Floats
@@ -117,12 +117,7 @@ class ClassMeansNoise(AbstractClasses):
     """
 
     what: ClassVar[str] = "class-means"
-
-    @property
-    def words(self) -> str:  # type: ignore[override]
-        """What it does, in a report."""
-        sums = "noise on the sums of clipped tangent vectors of the classes"
-        return f"{sums}, at a public centre" if self.ball else f"{SEARCH}, and {sums}"
+    noise_on: ClassVar[str] = "the sums of clipped tangent vectors of the classes"
 
     def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
         return ClassSums(self.n, classes, self.manifold.dim, sizes)
@@ -144,15 +139,10 @@ class DiscriminantNoise(AbstractClasses):
     """
 
     what: ClassVar[str] = "discriminant"
-
-    @property
-    def words(self) -> str:  # type: ignore[override]
-        """What it does, in a report."""
-        sums = (
-            "noise on one vector of class sums, class sizes (where labels are private) and second"
-            " moments of clipped tangent vectors, from which a linear classifier follows"
-        )
-        return sums if self.ball else f"{SEARCH}, and {sums}"
+    noise_on: ClassVar[str] = (
+        "one vector of class sums, class sizes (where labels are private) and second moments of"
+        " clipped tangent vectors, from which a linear classifier follows"
+    )
 
     @property
     def rule(self) -> str:

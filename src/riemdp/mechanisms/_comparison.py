@@ -18,7 +18,7 @@ from ..domains._frame import MOST_TERMS, summation_error
 from ..inference._comparison import SampleMean, covariance_above, variance_above
 from ..inference._error_law import gaussian_law, laplace_law
 from ..privacy._noise import Noise
-from ._at_centre import SEARCH, Found
+from ._at_centre import Found
 from ._base import Drawn
 from ._class_sums import SQUARES, ClassSpreads
 from ._classes import AbstractClasses
@@ -38,12 +38,9 @@ class SamplesNoise(AbstractClasses):
     """
 
     what: ClassVar[str] = "comparison"
-
-    @property
-    def words(self) -> str:  # type: ignore[override]
-        """What it does, in a report."""
-        sums = "noise on the sums of clipped tangent vectors of the samples and of their squares"
-        return f"{sums}, at a public centre" if self.ball else f"{SEARCH}, and {sums}"
+    noise_on: ClassVar[str] = (
+        "the sums of clipped tangent vectors of the samples and of their squares"
+    )
 
     def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSpreads:
         dim, least = self.manifold.dim, min(sizes or (self.n,))

@@ -27,7 +27,7 @@ from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._second_moment import clip_rows, of_rows
-from ._at_centre import MOST_COORDINATES, SEARCH, LabelledRecords
+from ._at_centre import MOST_COORDINATES, LabelledRecords
 from ._base import Drawn
 from ._common import Floats
 from ._regression import AbstractRegression, TargetRange, admit_targets
@@ -126,6 +126,10 @@ class GeodesicNoise(AbstractRegression):
     """
 
     what: ClassVar[str] = "geodesic-regression"
+    noise_on: ClassVar[str] = (
+        "one matrix of second moments of clipped covariates and clipped tangent vectors, from which"
+        " a linear regression in the tangent space follows"
+    )
     reach: ClassVar[float] = 2.0  # what is clipped off a response biases the curve
 
     def __init__(
@@ -147,15 +151,6 @@ class GeodesicNoise(AbstractRegression):
                 f" for at most {MOST_COORDINATES}. Nothing was spent"
             )
         self.moments = of_rows(size, integer("n", n), _LONGEST, people=people)
-
-    @property
-    def words(self) -> str:  # type: ignore[override]
-        """What it does, in a report."""
-        moment = (
-            "noise on one matrix of second moments of clipped covariates and clipped tangent"
-            " vectors, from which a linear regression in the tangent space follows"
-        )
-        return moment if self.ball else f"{SEARCH}, and {moment}"
 
     def _beside(self, labels: Any, rows: int) -> NDArray[Any]:
         return self.covariates.scaled(self.covariates.admitted(labels, rows))

@@ -29,7 +29,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ..statistics._second_moment import SecondMoment, of_rows
-from ._at_centre import MOST_COORDINATES, SEARCH, AbstractAtCentre, Found, LabelledRecords
+from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
 from ._base import Drawn
 from ._common import Floats
 from ._ridge import TARGET, ridge, weights
@@ -141,6 +141,10 @@ class RegressionNoise(AbstractRegression):
     """
 
     what: ClassVar[str] = "regression"
+    noise_on: ClassVar[str] = (
+        "one matrix of second moments of clipped tangent vectors and clipped targets, from which a"
+        " ridge regression follows"
+    )
 
     def __init__(
         self,
@@ -156,15 +160,6 @@ class RegressionNoise(AbstractRegression):
         super().__init__(manifold, where, n=n, budget=budget)
         self.targets, self.alpha = targets, alpha
         self.moments = moments_of(manifold.dim, self.n, people=people)
-
-    @property
-    def words(self) -> str:  # type: ignore[override]
-        """What it does, in a report."""
-        moment = (
-            "noise on one matrix of second moments of clipped tangent vectors and clipped targets,"
-            " from which a ridge regression follows"
-        )
-        return moment if self.ball else f"{SEARCH}, and {moment}"
 
     def _beside(self, labels: Any, rows: int) -> NDArray[Any]:
         return self.targets.scaled(admit_targets(labels, rows))
