@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from riemdp import (
     plan_private_classifier,
 )
 from riemdp.randomness import noise_source
+from tests.purses import noted
 from tests.seam import Searches, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
@@ -134,30 +134,16 @@ def noise_of_sums(where, private, monkeypatch, kind=Sums.DiscriminantNoise):
     """Noise of the joint vector over the sigma that sensitivity 2 and the share that is left ask
     for; and sees that all shares add up to 1.
     """
-    shares: list[float | Fraction] = []
-    noise: list[np.ndarray] = []
-
-    class Noted(Searches.Purse):
-        def take(self, share):
-            shares.append(share)
-            return super().take(share)
-
-        def add_apart(self, vectors, sensitivity, share):
-            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
-            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
-            return noisy, scale, slack
-
-    plant(monkeypatch, "noise of shares", Noted)
+    notes = noted(monkeypatch)
     X, y = matrices()
     mechanism = mechanism_of(where, BUDGET, private, kind=kind)
     source, drawn, left = noise_source(2), [], 1.0
     for _ in range(20):
-        shares.clear()
-        noise.clear()
+        notes.begin()
         release = mechanism.release((X, y), source)
-        assert sum(Fraction(share) for share in shares) == 1
+        assert notes.add_up()
         left = release.details["share_of_classifier"]
-        drawn.append(noise[-1])  # after that of the centre
+        drawn.append(notes.noise[-1])  # after that of the centre
     return np.array(drawn) / (2.0 * riemdp.gaussian_noise_multiplier(BUDGET) / math.sqrt(left))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +15,8 @@ from riemdp import AdaptiveBall, Ball, Budget, PrivateMDM
 from riemdp.randomness import noise_source
 from tests.mechanisms.numpy_search import FlatAnswers
 from tests.mechanisms.test_ball_search import excess, pairs
-from tests.seam import Searches, Sums, plant
+from tests.purses import noted
+from tests.seam import Searches, Sums
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-5)
@@ -138,20 +138,7 @@ def noise_of_sums(kind, budget, private, monkeypatch):
     """Noise of sums and counts over the sigma that sensitivity 2 and the share that is left ask
     for; and sees that all shares add up to 1.
     """
-    shares: list[float | Fraction] = []
-    noise: list[np.ndarray] = []
-
-    class Noted(Searches.Purse):
-        def take(self, share):
-            shares.append(share)
-            return super().take(share)
-
-        def add_apart(self, vectors, sensitivity, share):
-            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
-            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
-            return noisy, scale, slack
-
-    plant(monkeypatch, "noise of shares", Noted)
+    notes = noted(monkeypatch)
     X, y = matrices()
     sizes = None if private else [200, 200, 200]
     mechanism = kind(
@@ -159,12 +146,12 @@ def noise_of_sums(kind, budget, private, monkeypatch):
     )
     source, drawn, left = noise_source(2), [], 1.0
     for _ in range(40):
-        shares.clear()
-        noise.clear()
+        notes.begin()
         release = mechanism.release((X, y), source)
-        assert sum(Fraction(share) for share in shares) == 1
+        assert notes.add_up()
         left = 1.0 - release.details["share_of_search"]
-        drawn.append(np.concatenate(noise[-1 if private else -3 :]))  # after that of the centre
+        of_sums = notes.noise[-1 if private else -3 :]  # after that of the centre
+        drawn.append(np.concatenate(of_sums))
     if budget.delta == 0:
         return np.array(drawn) / (2.0 / (budget.epsilon * left))
     sigma = 2.0 * riemdp.gaussian_noise_multiplier(budget) / math.sqrt(left)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +11,8 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, PrivatePCA
 from riemdp.randomness import noise_source
 from tests.estimators.test_pca import unpacked
-from tests.seam import Searches, Sums, plant
+from tests.purses import noted
+from tests.seam import Sums
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -77,18 +77,11 @@ def test_noise_is_what_the_share_that_is_left_pays_for():
 
 @pytest.mark.parametrize("budget", [BUDGET, Budget(1.0)])
 def test_all_shares_together_are_the_budget(budget, monkeypatch):
-    shares: list[float | Fraction] = []
-
-    class Noted(Searches.Purse):
-        def take(self, share):
-            shares.append(share)
-            return super().take(share)
-
-    plant(monkeypatch, "noise of shares", Noted)
+    notes = noted(monkeypatch)
     mechanism = Sums.AdaptiveSecondMoment(4, n=2000, budget=budget)
     mechanism.release(table(), 0)
-    assert len(shares) == 14
-    assert sum(Fraction(share) for share in shares) == 1
+    assert len(notes.shares) == 14
+    assert notes.add_up()
 
 
 class FromTheData(Sums.AdaptiveSecondMoment):

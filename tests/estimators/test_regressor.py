@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,7 +24,8 @@ from riemdp import (
     plan_private_regressor,
 )
 from riemdp.randomness import noise_source
-from tests.seam import Searches, Sums, plant
+from tests.purses import Silent, noted
+from tests.seam import Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-5)
@@ -88,14 +88,6 @@ def test_without_noise_it_is_a_ridge_regression():
 
 
 # ------------------------------------------------------------------------------------- guarantees
-class Silent(Searches.Purse):
-    """Noise is left out."""
-
-    def add_apart(self, vectors, sensitivity, share):
-        _, scale, slack = super().add_apart(vectors, sensitivity, share)
-        return vectors, scale, slack
-
-
 def mechanism_of(n, where=BALL, budget=BUDGET, kind=Sums.RegressionNoise, space=SPACE, **options):
     targets = Sums.TargetRange(RANGE)
     return kind(space, where, n=n, budget=budget, targets=targets, **options)
@@ -166,32 +158,18 @@ def noise_of_moments(where, monkeypatch, kind=Sums.RegressionNoise, people=False
     """Noise over the sigma that the sensitivity and the share that is left ask for; and sees that
     all shares add up to 1.
     """
-    shares: list[float | Fraction] = []
-    noise: list[np.ndarray] = []
-
-    class Noted(Searches.Purse):
-        def take(self, share):
-            shares.append(share)
-            return super().take(share)
-
-        def add_apart(self, vectors, sensitivity, share):
-            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
-            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
-            return noisy, scale, slack
-
-    plant(monkeypatch, "noise of shares", Noted)
+    notes = noted(monkeypatch)
     X, age = study(300)
     members = Sums.Membership(np.arange(300) // 3, 300) if people else None
     n = members.n if members else 300
     mechanism, source, drawn = mechanism_of(n, where, kind=kind, people=people), noise_source(2), []
     left = 1.0
     for _ in range(40):
-        shares.clear()
-        noise.clear()
+        notes.begin()
         release = mechanism.release((X, age, members), source)
-        assert sum(Fraction(share) for share in shares) == 1
+        assert notes.add_up()
         left = release.details["share_of_regression"]
-        drawn.append(noise[-1])  # after that of the centre
+        drawn.append(notes.noise[-1])  # after that of the centre
     sensitivity = math.sqrt(2.0) * R_SQUARED / n
     multiplier = riemdp.gaussian_noise_multiplier(BUDGET)
     return np.array(drawn) / (sensitivity * multiplier / math.sqrt(left))

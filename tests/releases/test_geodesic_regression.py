@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, private_geodesic_regression
-from tests.seam import Searches, plant
+from tests.purses import Silent, noted
+from tests.seam import plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-6)
@@ -104,14 +104,6 @@ def test_bands_hold_what_they_say(where):
 
 
 # ------------------------------------------------------------------------------------- guarantees
-class Silent(Searches.Purse):
-    """Noise is left out."""
-
-    def add_apart(self, vectors, sensitivity, share):
-        _, scale, slack = super().add_apart(vectors, sensitivity, share)
-        return vectors, scale, slack
-
-
 CUBE = [(0.0, 1.0), (-2.0, 2.0)]
 RANGES = {
     "one": (AGES, [20.0, 80.0, -1e300, np.nan, 1e300]),
@@ -158,28 +150,15 @@ def test_one_person_moves_the_moments_of_a_curve_by_no_more_than_one_record(monk
 
 @pytest.mark.parametrize("where", ["public ball", "found ball"])
 def test_shares_of_a_curve_are_the_budget_and_its_moments_have_their_noise(where, monkeypatch):
-    shares: list[float | Fraction] = []
-    noise: list[np.ndarray] = []
-
-    class Noted(Searches.Purse):
-        def take(self, share):
-            shares.append(share)
-            return super().take(share)
-
-        def add_apart(self, vectors, sensitivity, share):
-            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
-            noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
-            return noisy, scale, slack
-
-    plant(monkeypatch, "noise of shares", Noted)
+    notes = noted(monkeypatch)
     X, age = study(300)
     drawn, left = [], 1.0
     for seed in range(25):
-        shares.clear()
+        notes.begin()
         made = release(X, age, BALL if where == "public ball" else AdaptiveBall(), rng=seed)
-        assert sum(Fraction(share) for share in shares) == 1
+        assert notes.add_up()
         left = made.details["share_of_regression"]
-        drawn.append(noise[-1])
+        drawn.append(notes.noise[-1])
     scale = 2.0 * math.sqrt(2.0) / 300 * riemdp.gaussian_noise_multiplier(BUDGET) / math.sqrt(left)
     assert np.shape(drawn)[1] == 5 * 6 // 2
     assert gaussian_p_value(np.array(drawn) / scale, 1.0) > ALPHA
