@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
-from .._errors import InvalidArgument, integer
+from .._errors import integer
 from ..domains import AdaptiveBall, Ball
+from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms._classes import DISCRIMINANT, rule_for
 from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..privacy import Budget
 from ..privacy._noise import Noise
+from ..releases._options import ball_or_search
 from ..releases._prior import ALONE
-from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
+from ..releases._table import Column, Plan, budget_columns
 from ..statistics import PublicPrior
 from ..statistics._class_view import public_accuracy
-from ._where import ball_or_search, what_is_left
-
-# Limits of `ClassifierRow.noise`, from the measurements of docs/evidence/classifiers.md.
-GOOD, HOPELESS = 0.2, 1.0
+from ._where import FitRow, enough_from, what_is_left
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierRow(PlanRow):
-    """What `PrivateTSClassifier` does with n records, decided before any of them is read. Its
-    `mechanism` is the rule, "discriminant" or "class-means"; `need` is the number of records from
-    which `fit` accepts to search for a centre, 1 where the ball is public.
+class ClassifierRow(FitRow):
+    """What `PrivateTSClassifier` does with n records of all classes; see `FitRow`. Its `mechanism`
+    is the rule, "discriminant" or "class-means"; its `noise` the typical length of the noise of a
+    class mean, in units of the radius: classes * sigma * sqrt(dim) / n, sigma the noise of a
+    coordinate of a class sum. With noise at most 0.2 class means are about as good as without it.
 
     Attributes:
-        n: The public number of records of all classes.
         classes: The public number of classes.
-        dim: The number of coordinates of a tangent vector, k (k + 1) / 2 for k x k matrices.
-        share: The share of the budget that is left for the classifier: of mu^2 (delta > 0), or of
-            epsilon.
-        noise: The typical length of the noise of a class mean, in units of the radius: classes *
-            sigma * sqrt(dim) / n, sigma the noise of a coordinate of a class sum.
         records_a_class: The number of records of each class from which `noise` is at most 0.2.
         public_accuracy: With a `PublicPrior`, the accuracy of the public model alone on public
             people, each left out of what it is made of; None where it cannot be measured.
@@ -43,19 +38,18 @@ class ClassifierRow(PlanRow):
             noise is above that of the public contrasts.
     """
 
-    n: int
+    good: ClassVar[float] = 0.2  # both from the measurements of docs/evidence/classifiers.md
+    hopeless: ClassVar[float] = 1.0
+
     classes: int
-    dim: int
-    share: float
-    noise: float
     records_a_class: int
     public_accuracy: float | None = None
     alone: bool = False
 
     @property
     def is_useless(self) -> bool:
-        """Whether a fit says so."""
-        return self.verdict in ("hopeless", ALONE)
+        """Whether a fit says so, before it spends anything."""
+        return self.alone or super().is_useless
 
     @property
     def told(self) -> str:
@@ -63,24 +57,15 @@ class ClassifierRow(PlanRow):
         if self.alone:
             return _SAID[ALONE]
         return (
-            f"noise {self.noise:.2g} is above {HOPELESS:g}: predictions will be nearer to guessing"
-            f" than to a classifier without noise; about {self.records_a_class:,} records a class"
-            " are needed with this budget (riemdp.plan_private_classifier)"
+            f"noise {self.noise:.2g} is above {self.hopeless:g}: predictions will be nearer to"
+            f" guessing than to a classifier without noise; about {self.records_a_class:,} records"
+            " a class are needed with this budget (riemdp.plan_private_classifier)"
         )
 
     @property
     def verdict(self) -> str:
-        """ "too few" (`fit` refuses), "the public model alone" (`alone`), "hopeless" (noise above
-        1), "weak" or "enough" (noise at most 0.2, where class means are about as good as without
-        noise).
-        """
-        if self.alone:
-            return ALONE
-        if self.n < self.need:
-            return "too few"
-        if self.noise > HOPELESS:
-            return "hopeless"
-        return "enough" if self.noise <= GOOD else "weak"
+        """ "the public model alone" where `alone`; else that of every `FitRow`."""
+        return ALONE if self.alone else super().verdict
 
 
 _SAID = {
@@ -109,7 +94,7 @@ _COLUMNS: tuple[Column[ClassifierRow], ...] = (
     Column("", lambda row: _SAID[row.verdict]),
 )
 
-_NOTES = ("Noise 0.2 is good, above 1 is hopeless",)
+_NOTES = (ClassifierRow.limits(),)
 _MEASURED = (
     "The accuracy of the public model alone is measured on public people, each of whom is left out"
     " of the records that it is made of. On people unlike these it is lower"
@@ -155,11 +140,8 @@ def plan_private_classifier(
         >>> riemdp.plan_private_classifier(space, 20000, 4, budget)[0].verdict
         'enough'
     """
-    if not isinstance(manifold, AbstractManifold):
-        raise InvalidArgument(
-            f"argument `manifold` is a {type(manifold).__name__}; give a space such as"
-            ' riemdp.spd(k, "riemann")'
-        )
+    order = "plan_private_classifier(manifold, n, classes, budget)"
+    manifold = admit_manifold(manifold, n, order)
     n, classes = integer("n", n), integer("classes", classes)
     noise = Noise.of(budget)
     if isinstance(ball, PublicPrior):
@@ -169,12 +151,7 @@ def plan_private_classifier(
     rule = rule_for(noise, manifold.dim)
     facts = manifold, classes, noise, where, rule, count_outside
     need, share, level = _at(n, *facts)
-
-    def is_enough(count: int) -> bool:
-        least, _, one = _at(count, *facts)
-        return count >= least and one <= GOOD
-
-    enough = smallest_count(1, is_enough)
+    enough = enough_from(lambda count: _at(count, *facts), ClassifierRow.good)
     row = ClassifierRow(
         mechanism=rule,
         budget=budget,
@@ -212,7 +189,7 @@ def plan_with_prior(
     noise = deviation * math.sqrt(view.directions or view.dim) / mechanism.radius
     alone = view.deviation is not None and deviation**2 > view.deviation / view.people
     classes = mechanism.sums.classes
-    enough = math.ceil(mechanism.n * noise / GOOD)  # noise is inverse to n
+    enough = math.ceil(mechanism.n * noise / ClassifierRow.good)  # noise is inverse to n
     return ClassifierRow(
         mechanism=CONTRASTS,
         budget=budget,

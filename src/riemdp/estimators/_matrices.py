@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from ..domains._labels import admit_labels, public_classes
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
-from ..manifolds._spd_by_name import METRICS
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._at_centre import AbstractAtCentre, LabelledRecords
 from ..mechanisms._classes import AbstractClasses
@@ -27,13 +26,18 @@ from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
+from ..releases._options import ball_or_search
 from ..statistics import PublicPrior
 from ..statistics._membership import Membership, unit_of
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
-from ._where import ball_or_search
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
-AtCentre = Callable[[Budget | Noise], AbstractAtCentre]
+
+
+class AtCentre(Protocol):
+    """Makes a mechanism of which all but the budget is known."""
+
+    def __call__(self, *, budget: Budget | Noise) -> AbstractAtCentre: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,10 +85,10 @@ class AdmittedMatrices:
         if isinstance(self.ball, Ball):
             noise = Noise.of(budget)
             share = share_of_count(noise, self.n, count_outside)
-            mechanism = Counted(make(noise.share(1 - share)), noise, share, self.n)
+            mechanism = Counted(make(budget=noise.share(1 - share)), noise, share, self.n)
             value = value, None  # it counts what it admits
         else:
-            mechanism = make(budget)
+            mechanism = make(budget=budget)
         return self.released_by(mechanism, value, source)
 
     def released_by(
@@ -113,8 +117,10 @@ class LabelledMatrices(AdmittedMatrices):
 
     def of_classes(self, kind: type[AbstractClasses], sizes: list[int] | None) -> AtCentre:
         """Makes a mechanism about all classes, whose sizes are known where labels are public."""
-        given: dict[str, Any] = {"n": self.n, "classes": len(self.classes), "sizes": sizes}
-        return lambda budget: kind(self.manifold, self.ball, budget=budget, **given)
+        classes = len(self.classes)
+        return functools.partial(
+            kind, self.manifold, self.ball, n=self.n, classes=classes, sizes=sizes
+        )
 
     def sizes(self) -> list[int]:
         """How many records each class has, where labels are public; none of them 0."""
@@ -235,12 +241,6 @@ def matrix_space(
             f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
             f" size of the ball's centre, shape (n, {size}, {size})"
         )
-    return _space(size, one_of("metric", metric, tuple(METRICS)))
-
-
-@functools.lru_cache(maxsize=64)
-def _space(size: int, metric: str) -> AbstractManifold:
-    """`spd`, which gives the same object for the same matrices."""
     return spd(size, metric)
 
 

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import InvalidArgument, integer, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_records
+from ..domains._door import admit_manifold, admit_records
 from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
@@ -29,6 +29,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
 from ..releases._choices import kept_in
 from ..releases._mean import prepared_mean
+from ..releases._options import ball_or_search
 from ..releases._people import facts, of_groups
 from ..sampling._model import tangent_gaussian
 from ..statistics._membership import unit_of
@@ -42,7 +43,6 @@ from ._shared import (
     refuse_weights,
     required,
 )
-from ._where import ball_or_search
 
 NAME = "principal-geodesics"
 
@@ -200,8 +200,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         required(self, manifold=self.manifold, budget=self.budget)
         manifold, budget = self.manifold, self.budget
         assert budget is not None
-        if not isinstance(manifold, AbstractManifold):
-            raise invalid("manifold", manifold, "give a space, e.g. riemdp.SPDAffineInvariant(3)")
+        manifold = admit_manifold(manifold, X, "PrivatePGA(manifold, budget)")
         ball = ball_or_search(self.ball)
         dim = int(manifold.dim)
         wanted = dim if self.n_components is None else self.n_components

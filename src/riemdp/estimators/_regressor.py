@@ -151,14 +151,8 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
             ball=admitted.ball,
             count_outside=self.count_outside,
         )
-        if plan.verdict == "hopeless":
-            warnings.warn(
-                f"PrivateTSRegressor: noise {plan.noise:.2g} is above 2: predictions will hardly be"
-                f" better than one number; about {plan.enough:,} records are enough with this"
-                " budget (riemdp.plan_private_regressor)",
-                RiemdpWarning,
-                stacklevel=2,
-            )
+        if plan.is_useless:
+            warnings.warn(f"PrivateTSRegressor: {plan.told}", RiemdpWarning, stacklevel=2)
         make = functools.partial(
             RegressionNoise,
             admitted.manifold,
@@ -168,9 +162,7 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
             alpha=alpha,
             people=admitted.members is not None,
         )
-        release = admitted.released(
-            lambda budget: make(budget=budget), self.budget, self.count_outside, source
-        )
+        release = admitted.released(make, self.budget, self.count_outside, source)
         known: dict[str, Any] = {"manifold": admitted.manifold, "budget": self.budget}
         known["query"] = f"ridge regression on {admitted.manifold.dim} tangent coordinates"
         known["clipping"] = (

@@ -3,52 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
-from .._errors import InvalidArgument, integer
+from .._errors import integer
 from ..domains import AdaptiveBall, Ball
+from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms._regression import moments_of
 from ..mechanisms._ridge import noise_level
 from ..privacy import Budget
 from ..privacy._noise import Noise
-from ..releases._table import Column, Plan, PlanRow, budget_columns, smallest_count
-from ._where import ball_or_search, what_is_left
-
-GOOD, HOPELESS = 0.1, 2.0  # limits of `RegressorRow.noise`, measured: docs/howto/regression.md
+from ..releases._options import ball_or_search
+from ..releases._table import Column, Plan, budget_columns
+from ._where import FitRow, enough_from, what_is_left
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressorRow(PlanRow):
-    """What `PrivateTSRegressor` does with n records, decided before any of them is read. `need` is
-    the number of records from which `fit` accepts to search for a centre, 1 where the ball is
-    public.
+class RegressorRow(FitRow):
+    """What `PrivateTSRegressor` does with n records; see `FitRow`. Its `noise` is that on second
+    moments of tangent vectors, which is the ridge, over 1 / dim, what they are if matrices fill the
+    ball evenly.
 
     Attributes:
-        n: The public number of records, or of people.
-        dim: The number of coordinates of a tangent vector, k (k + 1) / 2 for k x k matrices.
-        share: The share of the budget that is left for the regression: of mu^2 (delta > 0), or of
-            epsilon.
-        noise: The size of the noise on second moments of tangent vectors, which is the ridge, over
-            1 / dim, what they are if matrices fill the ball evenly.
         enough: The number of records from which `noise` is at most 0.1.
     """
 
-    n: int
-    dim: int
-    share: float
-    noise: float
+    good: ClassVar[float] = 0.1  # both measured: docs/howto/regression.md
+    hopeless: ClassVar[float] = 2.0
+
     enough: int
 
     @property
-    def verdict(self) -> str:
-        """ "too few" (`fit` refuses), "hopeless" (noise above 2), "weak" or "enough" (noise at most
-        0.1).
-        """
-        if self.n < self.need:
-            return "too few"
-        if self.noise > HOPELESS:
-            return "hopeless"
-        return "enough" if self.noise <= GOOD else "weak"
+    def told(self) -> str:
+        """What a fit says before it spends anything on what is of little use."""
+        return (
+            f"noise {self.noise:.2g} is above {self.hopeless:g}: predictions will hardly be better"
+            f" than one number; about {self.enough:,} records are enough with this budget"
+            " (riemdp.plan_private_regressor)"
+        )
 
 
 _COLUMNS: tuple[Column[RegressorRow], ...] = (
@@ -94,11 +86,7 @@ def plan_private_regressor(
         >>> riemdp.plan_private_regressor(space, 30000, budget)[0].verdict
         'enough'
     """
-    if not isinstance(manifold, AbstractManifold):
-        raise InvalidArgument(
-            f"argument `manifold` is a {type(manifold).__name__}; give a space such as"
-            ' riemdp.spd(k, "riemann")'
-        )
+    manifold = admit_manifold(manifold, n, "plan_private_regressor(manifold, n, budget)")
     n, noise, where, dim = integer("n", n), Noise.of(budget), ball_or_search(ball), manifold.dim
 
     def at(count: int) -> tuple[int, float, float]:
@@ -107,10 +95,6 @@ def plan_private_regressor(
         moments = moments_of(dim, count)
         scale = noise.multiplier_of(share) * moments.sensitivity
         return need, share, dim * noise_level(dim, noise.deviation(scale, moments.size))
-
-    def is_enough(count: int) -> bool:
-        least, _, level = at(count)
-        return count >= least and level <= GOOD
 
     need, share, level = at(n)
     row = RegressorRow(
@@ -121,7 +105,7 @@ def plan_private_regressor(
         dim=dim,
         share=share,
         noise=level,
-        enough=smallest_count(1, is_enough),
+        enough=enough_from(at, RegressorRow.good),
     )
     title = f"Private regression, n = {n}, {dim} coordinates"
-    return Plan(title, (row,), _COLUMNS, ("Noise 0.1 is good, above 2 is hopeless",))
+    return Plan(title, (row,), _COLUMNS, (RegressorRow.limits(),))

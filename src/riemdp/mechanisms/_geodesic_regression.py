@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold, Euclidean
 from ..privacy import Budget
@@ -150,7 +150,7 @@ class GeodesicNoise(AbstractRegression):
                 f"arguments `X` and `t` have {size} coordinates together, and second moments are"
                 f" for at most {MOST_COORDINATES}. Nothing was spent"
             )
-        self.moments = of_rows(size, integer("n", n), _LONGEST, people=people)
+        self.moments = of_rows(size, self.n, _LONGEST, people=people)
 
     def _beside(self, labels: Any, rows: int) -> NDArray[Any]:
         return self.covariates.scaled(self.covariates.admitted(labels, rows))

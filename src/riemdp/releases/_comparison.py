@@ -25,7 +25,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership, unit_of
-from ._options import required_budget
+from ._options import ball_or_search, required_budget
 from ._people import facts as people_facts
 from ._people import of_groups
 
@@ -110,19 +110,17 @@ def private_comparison(
     manifold = admit_manifold(manifold, X, "private_comparison(manifold, X, ball, budget)")
     budget = required_budget(budget, ball)
     one_of("of", of, OF)
-    search = AdaptiveBall() if ball is None else ball
-    if not isinstance(search, Ball | AdaptiveBall):
-        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
+    where = ball_or_search(ball)
     records, rows = admit_records(manifold, "X", X)
     labels, count = _samples(samples, rows)
     members = None if groups is None else Membership(groups, rows)
     parts = PublicParts(labels, count, members, what="samples")
-    domain = search.on(manifold) if isinstance(search, Ball) else None
+    domain = where.on(manifold) if isinstance(where, Ball) else None
     grouped = of_groups(manifold, records, groups, domain)
     if members is not None and grouped is not None:
         records, labels = grouped.points, _of_people(labels, members)
     mechanism = SamplesNoise(
-        manifold, search, n=len(labels), classes=count, budget=budget, sizes=parts.sizes
+        manifold, where, n=len(labels), classes=count, budget=budget, sizes=parts.sizes
     )
     ready = mechanism._ready(LabelledRecords(records, labels), unit_of(grouped))
     warn_of(ready.guarantee, budget.delta, len(labels))

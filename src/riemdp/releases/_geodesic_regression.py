@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import invalid, one_of, real
+from .._errors import one_of, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold, admit_records
 from ..inference._counts import warn_of_counts
@@ -20,12 +20,11 @@ from ..mechanisms._common import Floats
 from ..mechanisms._geodesic_regression import CovariateRange, FittedNoise, GeodesicNoise, with_one
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ..statistics._membership import Membership
+from ..statistics._membership import Membership, unit_of
 from ..statistics._second_moment import row_lengths
-from ._options import required_budget
+from ._options import ball_or_search, required_budget
 
 _PERSON_IS = "one matrix each: the mean of u u^T over that person's records (covariates, point)"
 RECORDS, CURVE = "record", "curve"
@@ -214,25 +213,23 @@ def private_geodesic_regression(
     called = "private_geodesic_regression(manifold, X, t, ball, budget, t_range=...)"
     manifold = admit_manifold(manifold, X, called)
     budget = required_budget(budget, ball)
-    if not isinstance(ball, Ball | AdaptiveBall | None):
-        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
+    where = ball_or_search(ball)
     covariates = CovariateRange(t_range)
     records, rows = admit_records(manifold, "X", X)
     members = None if groups is None else Membership(groups, rows)
     mechanism = GeodesicNoise(
         manifold,
-        AdaptiveBall() if ball is None else ball,
+        where,
         n=rows if members is None else members.n,
         budget=budget,
         covariates=covariates,
         people=members is not None,
     )
-    unit = RECORD if members is None else PERSON
-    ready = mechanism._ready((records, t, members), unit)
+    ready = mechanism._ready((records, t, members), unit_of(members))
     warn_of(ready.guarantee, budget.delta, mechanism.n)
     release = ready.release(rng, ledger)
     model = GeodesicModel.of(release, manifold, t_range)
-    warn_of_counts(release.facts.valid, None)
+    warn_of_counts(release.facts.valid)
     people = {} if members is None else {"people": members.n, "person_is": _PERSON_IS}
     details = {
         "radius": float(model.ball.radius),

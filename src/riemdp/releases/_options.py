@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._errors import InvalidArgument, invalid
-from ..domains import Ball, Domain
+from ..domains import AdaptiveBall, Ball, Domain
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ..privacy._noise import Noise
+from ..statistics import PublicPrior
 from ._choices import AUTO, COMPARED, EXTRINSIC, MECHANISMS, OPTIMIZED, TANGENT_MEAN
 
 PRIVATE_BALL = "a ball that is found privately"
@@ -58,6 +59,19 @@ def public_domain(manifold: AbstractManifold, ball: object) -> Domain:
         "give a public Ball(center, radius), chosen without looking at the records, or"
         " AdaptiveBall()",
     )
+
+
+def ball_or_search(ball: object) -> Ball | AdaptiveBall:
+    """The ball or the search that was given; a search where it was left out."""
+    if ball is None:
+        return AdaptiveBall()
+    if isinstance(ball, PublicPrior):
+        remedy = "here give its centre as a public ball: riemdp.Ball(prior.center, radius)"
+        takes = "PrivateTSClassifier and private_frechet_mean take one"
+        raise invalid("ball", ball, f"{takes}; {remedy}")
+    if not isinstance(ball, Ball | AdaptiveBall):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
+    return ball
 
 
 def check_options(options: Mapping[str, object], mechanism: str) -> None:

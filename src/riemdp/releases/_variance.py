@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..inference import Query
@@ -14,7 +13,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ._options import required_budget
+from ._options import ball_or_search, required_budget
 from ._people import admitted
 from ._people import facts as people_facts
 
@@ -84,21 +83,19 @@ def private_frechet_variance(
     refuse_sent(budget, ledger)
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
     budget = required_budget(budget, ball)
-    if not isinstance(ball, Ball | AdaptiveBall | None):
-        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
-    domain = ball.on(manifold) if isinstance(ball, Ball) else None
+    where = ball_or_search(ball)
+    domain = where.on(manifold) if isinstance(where, Ball) else None
     given = admitted(manifold, X, groups, domain)
     n = given.n
-    if isinstance(ball, Ball):
-        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
+    if isinstance(where, Ball):
+        mechanism = VarianceNoise(manifold, where, n=n, budget=budget)
     else:
-        search = AdaptiveBall() if ball is None else ball
-        mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
+        mechanism = AdaptiveVariance(manifold, where, n=n, budget=budget)
     ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, n)
     release = ready.release(rng, ledger)
     warn_of_counts(release.facts.valid, release.facts.outside)
-    used = ball if isinstance(ball, Ball) else release.facts.ball
+    used = where if isinstance(where, Ball) else release.facts.ball
     assert used is not None
     details = {
         "n": n,
