@@ -412,6 +412,8 @@ OTHERS = (
             Refusal({"B": None}),
             Refusal({"A": np.zeros((60, 7))}),
             Refusal({"groups": np.zeros(60)}, why="labels of both in one"),
+            Refusal({"groups": (5, 6)}, why="a number for labels"),
+            Refusal({"groups": (np.zeros((30, 2)), np.ones(60))}, why="labels in two columns"),
             Refusal({"groups": (np.zeros(60), np.ones(59))}, why="labels of other records"),
             Refusal({"groups": (np.zeros(60), np.zeros(60))}, why="a person in two samples"),
         ),

@@ -8,6 +8,7 @@ from .._errors import invalid
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold, admit_records
+from ..domains._labels import admit_people, one_by_one
 from ..inference import Comparison
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -67,7 +68,17 @@ def private_two_sample(
     if groups is not None:
         if not isinstance(groups, tuple | list) or len(groups) != 2:
             raise invalid("groups", type(groups).__name__, "give a pair: labels of A, labels of B")
-        groups = [*groups[0], *groups[1]]
-    given = {"groups": groups, "of": of, "rng": rng, "ledger": ledger}
-    samples = np.repeat([0, 1], [n, m])
-    return private_comparison(manifold, both, ball, budget, samples=samples, **given)
+        admit_people("groups", groups[0], n, of="A")
+        admit_people("groups", groups[1], m, of="B")
+        groups = [*one_by_one(groups[0]), *one_by_one(groups[1])]
+    return private_comparison(
+        manifold,
+        both,
+        ball,
+        budget,
+        samples=np.repeat([0, 1], [n, m]),
+        groups=groups,
+        of=of,
+        rng=rng,
+        ledger=ledger,
+    )
