@@ -21,7 +21,12 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 
 
 # A lemma of a proof page can be linked: proofs/ledger.html#lemma-4.
-_LEMMA = re.compile(r"<p><strong>Lemma (\d+)\b")
+_LEMMA = re.compile(r"^\*\*(Lemma|Theorem) (\d+)\b", re.MULTILINE)
+
+
+def on_page_markdown(markdown, page, config, files):
+    return _LEMMA.sub(lambda m: f'<a id="{m[1].lower()}-{m[2]}"></a>{m[0]}', markdown)
+
 
 # Markdown takes a `*` or `_` of a formula in plain text for emphasis.
 _EATEN = re.compile(r"<em>((?:(?!</em>).)+)</em>", re.DOTALL)
@@ -39,8 +44,6 @@ def on_page_content(content, page, config, files):
         text = html.unescape(re.sub(r"<[^>]+>", "", eaten))
         if re.search(r"[=^]|<=", text):
             raise ValueError(f"{page.file.src_uri}: put a formula into $ or code: {text}")
-
-    content = _LEMMA.sub(r'<p id="lemma-\1"><strong>Lemma \1', content)
 
     def made(found):
         latex = html.unescape(found[3]).strip()

@@ -26,6 +26,7 @@ class Rule:
     pattern: re.Pattern[str]
     limit: int
     at_least: bool = False
+    under: str = ""  # a folder of docs/; all pages if empty
 
     def holds(self, count: int) -> bool:
         return count >= self.limit if self.at_least else count <= self.limit
@@ -36,6 +37,12 @@ RULES = (
     Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 5),
     Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 5),
     Rule("user-level", re.compile(r"user-level"), 15, at_least=True),
+    Rule(
+        "formulas of proofs in plain text",
+        re.compile(r"<=|>=|\w\^[\w({-]|\bsqrt\b|\b\d+e-\d"),
+        10,
+        under="proofs",
+    ),
     Rule("links to sources", re.compile(r"https?://"), 35, at_least=True),
 )
 
@@ -56,6 +63,7 @@ def places(rule: Rule, root: Path = ROOT) -> list[str]:
     return [
         f"{page.relative_to(root)}:{number}: {line.strip()[:120]}"
         for page in pages(root)
+        if rule.under in page.parts or not rule.under
         for number, line in enumerate(prose(page.read_text(encoding="utf-8")).splitlines(), 1)
         for _ in rule.pattern.finditer(line)
     ]
