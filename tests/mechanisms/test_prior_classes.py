@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -169,6 +170,20 @@ def test_public_contrasts_are_kept_as_long_as_noisy_ones_agree():
     np.testing.assert_allclose(near * view.weights, public, atol=0.02)
     far = 100.0 * np.roll(public, 1, axis=0)
     np.testing.assert_allclose(view.improved(far, 1.0) * view.weights, far, rtol=0.02, atol=0.1)
+
+
+def test_noise_that_passes_what_chance_explains_is_not_believed_at_once():
+    """There the share of noisy contrasts jumped from a tenth to most of them."""
+    view = dataclasses.replace(mechanism_of(prior_of(), n=90, sizes=[30] * 3).view, deviation=0.1)
+    public = np.zeros((3, DIM))
+    public[:, : view.directions] = view.known
+    away = np.zeros((3, DIM))
+    away[0, 0], away[1, 0] = 1.0, -1.0
+    lengths = np.linspace(0.0, 20.0, 400)
+    moved = [(view.improved(public + x * away, 4.0) * view.weights - public)[0, 0] for x in lengths]
+    assert np.all(np.diff(moved) >= 0.0)
+    assert np.max(np.diff(moved)) < 10.0 * lengths[1]
+    assert moved[-1] > 0.8 * lengths[-1]
 
 
 def test_what_is_refused():

@@ -171,8 +171,9 @@ class ClassView:
         towards 0 along the others, in the frame before weights: (classes, dim).
 
         Along the directions the public contrasts are taken to be off by what the mean of so many
-        people is, while the noisy ones agree with that; else, as if labels said something else
-        among the public, nothing is assumed and James-Stein decides.
+        people is; or by what the noisy ones say beyond that and beyond chance, if it is more, as
+        where labels mean something else among the public. With one public person James-Stein
+        decides.
 
         Args:
             contrasts: (classes, dim), as seen, minus their average.
@@ -196,9 +197,10 @@ class ClassView:
             return _james_stein(square, freedom, variance)
         expected = self.deviation / self.people
         limit = 2.0 * float(special.gammaincinv(freedom / 2.0, CONSISTENT))
-        if square > limit * (variance + expected):
-            return _james_stein(square, freedom, variance)
-        return expected / (expected + variance) if expected > 0.0 else 0.0
+        beyond = (square - limit * (variance + expected)) / freedom
+        # from what is taken for chance on, and not at once: a draw of noise would be believed
+        kept = max(expected, beyond)
+        return kept / (kept + variance) if kept > 0.0 else 0.0
 
     def scores(self, means: Floats) -> Linear:
         """The classifier <z, M_a> - |M_a|^2 / 2 of whitened coordinates z, of contrasts in the

@@ -26,6 +26,6 @@ USELESS_NOISE = 2.0  # noise over the public error from which a private mean gai
 REST_SHARE = 0.7  # of the length along class directions that the rest is given in the clip (SSVEP)
 RECORD_QUANTILE = 0.5  # of the lengths of public records: the clip of records (digits 0-4 for 5-9)
 BLOCK_QUANTILE = 0.9  # of the lengths of public people's contrasts: the clip of people (SSVEP)
-CONSISTENT = 0.99  # of chi-square: up to it noisy contrasts agree with the public ones (SSVEP)
+CONSISTENT = 0.99  # of chi-square: so far noisy contrasts are off the public ones by chance (SSVEP)
 SIGNIFICANT = 3.0  # deviations by which other directions have to exceed their noise (SSVEP)
 LEAST_KEPT = 1e-3  # of them in any case: their order decides where nothing else is known
