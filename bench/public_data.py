@@ -1,15 +1,15 @@
 """What public data are worth next to private data, on real data: writes `results/public_data.md`.
 
-    python -m bench.public_data [means ...]
+    python -m bench.public_data [means "kept means" ...]
 
 Each function of `TABLES` measures one table and writes it between its two markers. Figures are
 medians over random splits, with the tenth and the ninetieth percentile, and every table has a
-column for the public model alone. The data are looked for in the folder `RIEMDP_DATA`.
+column for the public model alone. The data are looked for in the folder `RIEMDP_DATA`, and in
+packages that `public_data_sets` names.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import sys
 import warnings
@@ -21,100 +21,74 @@ import numpy as np
 
 import riemdp
 from papers.checks import write_between
-from papers.data import data_folder, erp_covariances, mnist
-from papers.tools.classifier_table import reduced
+
+from . import public_data_sets as sets
+from .public_data_sets import SPLITS, Labelled, Split, ssvep
 
 PAGE = Path(__file__).parent / "results" / "public_data.md"
-SPLITS, DELTA = 20, 1e-5
+DELTA = 1e-5
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
-DIGIT_RECORDS = 592
-REFUSED = "refused"
-
-
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """Private records, and public ones of the same kind.
-
-    Attributes:
-        X: The private records.
-        public: The public ones.
-        people: Whose these are, None for one person.
-    """
-
-    X: np.ndarray
-    public: np.ndarray
-    people: np.ndarray | None
-
-
-# ------------------------------------------------------------------ data
-@functools.cache
-def descriptors(each: int = 600) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance descriptors of MNIST: all of digit 0, and so many of each other digit; digits."""
-    images = mnist("train", download=False)
-    rng, of = np.random.default_rng(0), [np.flatnonzero(images.labels == k) for k in range(10)]
-    rows = np.concatenate([of[0], *(rng.permutation(own)[:each] for own in of[1:])])
-    X = riemdp.datasets.covariance_descriptors(images.images[rows], eta=1e-6)
-    return np.asarray(X), images.labels[rows]
-
-
-def of_digits() -> Iterator[Split]:
-    """Digit 0 private; 1 to 9 public, each of them as one person."""
-    X, digit = descriptors()
-    zeros, others = X[digit == 0], digit > 0
-    for seed in range(SPLITS):
-        chosen = np.random.default_rng(seed).permutation(len(zeros))[:DIGIT_RECORDS]
-        yield Split(zeros[chosen], X[others], digit[others])
-
-
-def of_erp(channels: int) -> Iterator[Split]:
-    """One half of the trials private, the other half public."""
-    X = reduced(erp_covariances(download=False).matrices, channels)
-    for seed in range(SPLITS):
-        order = np.random.default_rng(seed).permutation(len(X))
-        yield Split(X[order[: len(X) // 2]], X[order[len(X) // 2 :]], None)
-
-
-def ssvep(name: str = "X24") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Records, classes and people of the SSVEP data."""
-    with np.load(Path(str(data_folder())) / "ssvep" / "ssvep.npz") as held:
-        return held[name], held["y"], held["person"]
-
-
-def of_ssvep() -> Iterator[Split]:
-    """Four people private, four public."""
-    X, _, person = ssvep()
-    for seed in range(SPLITS):
-        names = np.random.default_rng(seed).permutation(np.unique(person))
-        private, public = np.isin(person, names[:4]), np.isin(person, names[4:])
-        yield Split(X[private], X[public], person[public])
 
 
 # ------------------------------------------------------------------ means
-STUDIES: dict[str, Callable[[], Iterator[Split]]] = {
-    "MNIST 9 x 9, digit 0; public 1 to 9": of_digits,
-    "ERP 8 x 8, halves": functools.partial(of_erp, 8),
-    "ERP 32 x 32, halves": functools.partial(of_erp, 32),
-    "SSVEP 24 x 24, four people; public four others": of_ssvep,
+Studies = dict[str, Callable[[], Iterator[Split]]]
+STUDIES: Studies = {
+    "MNIST 9 x 9, digit 0; public 1 to 9": sets.of_digits,
+    "ERP 8 x 8, halves": functools.partial(sets.of_erp, 8),
+    "ERP 8 x 8, halves, each private trial twice": functools.partial(sets.of_erp, 8, 2),
+    "ERP 32 x 32, halves": functools.partial(sets.of_erp, 32),
+    "ERP 32 x 32, halves, each private trial twice": functools.partial(sets.of_erp, 32, 2),
+    "SSVEP 24 x 24, four people; public four others": sets.of_ssvep,
+}
+KEPT: Studies = {
+    "small digits 9 x 9, one digit; public the others": functools.partial(
+        sets.of_classes, sets.small_digits, sets.OF_ONE
+    ),
+    "speech 12 x 12, one speaker; public eight others": functools.partial(
+        sets.of_classes, sets.speech, sets.UTTERANCES
+    ),
+    **{
+        f"connectomes 28 x 28, {n} people; public 36 others": functools.partial(
+            sets.of_connectomes, n
+        )
+        for n in (20, 35, 50)
+    },
+    "KMNIST 9 x 9, one character; public the others": functools.partial(
+        sets.of_classes, sets.kuzushiji, sets.OF_ONE
+    ),
+    "PathMNIST, one tissue; public the others": functools.partial(
+        sets.of_classes, sets.histology, sets.OF_ONE
+    ),
+}
+ONE_PERSON: Studies = {
+    f"EMG 8 x 8, {n} of one person; public another": functools.partial(sets.of_electromyography, n)
+    for n in (360, 1440)
 }
 WAYS = ("private ball", "public ball", "public prior", "public mean alone", "measured on public")
 
 
-def means() -> list[str]:
+def means(studies: Studies) -> list[str]:
     """Distance from the mean of the private records, for each way to release it."""
     lines = [
         "| data | n | epsilon | n mu | " + " | ".join(WAYS) + " |",
         "|---" * (4 + len(WAYS)) + "|",
     ]
-    for name, splits in STUDIES.items():
+    for name, splits in studies.items():
         found: dict[tuple[float, str], list[float]] = {}
-        n = 0
-        for seed, split in enumerate(splits()):
-            n = len(split.X)
-            _measure(split, seed, found)
+        sizes: set[int] = set()
+        try:
+            for seed, split in enumerate(splits()):
+                sizes.add(len(split.X))
+                _measure(split, seed, found)
+        except riemdp.DataUnavailable:
+            lines.append(f"| {name} | data not here |" + " - |" * (2 + len(WAYS)))
+            continue
         for epsilon in EPSILONS:
             mu = 1.0 / riemdp.gaussian_noise_multiplier(riemdp.Budget(epsilon, DELTA))
             cells = [_cell(found[epsilon, way]) for way in WAYS]
-            lines.append(f"| {name} | {n} | {epsilon:g} | {n * mu:.0f} | {' | '.join(cells)} |")
+            n = " or ".join(map(str, sorted(sizes)))
+            told = f"| {name} | {n} | {epsilon:g} | {min(sizes) * mu:.0f} "
+            lines.append(f"{told}| {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     return lines
 
@@ -158,10 +132,10 @@ def _cell(values: list[float]) -> str:
 
 
 # ------------------------------------------------------------------ classifiers
-EACH, TESTED = 100, 300  # digits of a class that are private, and those that judge
+EACH, PUBLIC_EACH, TESTED = 100, 500, 300  # of a class: private, public, and those that judge
 TRIALS = 50  # of a class, of SSVEP
 PEOPLE, OF_A_CLASS = (20, 40, 60), 2  # resampled people, and their trials of each class
-OF_DIGITS = (
+OF_CLASSES = (
     "private ball",
     "public ball",
     "public prior",
@@ -169,8 +143,15 @@ OF_DIGITS = (
     "wrong public labels",
     "public model alone",
 )
+OF_ONE_PERSON = ("private ball", "public prior", "without public labels", "public model alone")
 OF_TRIALS = ("private ball", "public prior", "wrong public labels", "public model alone", "plan")
-OF_PEOPLE = ("public prior", "re-centred", "public model alone", "public model alone, re-centred")
+OF_PEOPLE = (
+    "public prior",
+    "re-centred",
+    "public model alone",
+    "public model alone, re-centred",
+    "plan",
+)
 
 
 def _header(first: str, ways: tuple[str, ...]) -> list[str]:
@@ -200,35 +181,71 @@ def _accuracy(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return np.nan if model is None else float(np.mean(model.predict(X) == y))
 
 
-def digits() -> list[str]:
-    """Accuracy on digits 5 to 9, with digits 0 to 4 as public records."""
-    X, digit = descriptors()
-    space, found = riemdp.SPDAffineInvariant(9), {}
+def of_classes(title: str, load: Callable[[], Labelled], each: int) -> list[str]:
+    """Accuracy on the last classes, with the first ones as public records: another task."""
+    header = _header(title, OF_CLASSES)
+    try:
+        X, label = load()
+    except riemdp.DataUnavailable:
+        return [*header, "| data not here | - |" + " - |" * len(OF_CLASSES)]
+    names, found = np.unique(label), {}
+    half = len(names) // 2
+    space = riemdp.SPDAffineInvariant(X.shape[1])
     for seed in range(SPLITS):
         rng = np.random.default_rng(seed)
-        own = [rng.permutation(np.flatnonzero(digit == k)) for k in range(10)]
-        public = np.concatenate([rows[:500] for rows in own[:5]])
-        train = np.concatenate([rows[:EACH] for rows in own[5:]])
-        test = np.concatenate([rows[-TESTED:] for rows in own[5:]])
-        prior = riemdp.PublicPrior(space, X[public], digit[public])
-        wrong = riemdp.PublicPrior(space, X[public], digit[public] + 5)
+        own = [rng.permutation(np.flatnonzero(label == k)) for k in names]
+        public = np.concatenate([rows[:PUBLIC_EACH] for rows in own[:half]])
+        train = np.concatenate([rows[:each] for rows in own[-half:]])
+        test = np.concatenate([rows[each:][-TESTED:] for rows in own[-half:]])
+        prior = riemdp.PublicPrior(space, X[public], label[public])
+        called = names[-half:][np.searchsorted(names, label[public])]
+        wrong = riemdp.PublicPrior(space, X[public], called)
         radius = float(np.quantile(np.asarray(space.dist(prior.center, X[public])), 0.95))
         ways: dict[str, dict[str, Any]] = {
             "private ball": {},
             "public ball": {"ball": riemdp.Ball(prior.center, radius)},
             "public prior": {"ball": prior},
-            "private labels": {"ball": prior, "labels": "private", "classes": range(5, 10)},
+            "private labels": {"ball": prior, "labels": "private", "classes": names[-half:]},
             "wrong public labels": {"ball": wrong},
         }
         for epsilon in EPSILONS:
             for way, given in ways.items():
-                model = _fitted(X[train], digit[train], epsilon, seed, **given)
-                figure = _accuracy(model, X[test], digit[test])
+                model = _fitted(X[train], label[train], epsilon, seed, **given)
+                figure = _accuracy(model, X[test], label[test])
                 found.setdefault((epsilon, way), []).append(figure)
-            alone = float(np.mean(model.public_predict(X[test]) == digit[test]))
+            alone = float(np.mean(model.public_predict(X[test]) == label[test]))
             found.setdefault((epsilon, "public model alone"), []).append(alone)
-    first = f"{EACH} a class"
-    return _header("MNIST 5 to 9", OF_DIGITS) + _rows(first, OF_DIGITS, found)
+    return header + _rows(f"{each} a class", OF_CLASSES, found)
+
+
+def of_one_person() -> list[str]:
+    """Accuracy on the signs of one person's hand, another one being public."""
+    X, y, person = sets.electromyography()
+    names, lines = np.unique(person), _header("EMG", OF_ONE_PERSON)
+    space = riemdp.SPDAffineInvariant(8)
+    for each in (25, EACH, 250):
+        found: dict[tuple[float, str], list[float]] = {}
+        for seed in range(SPLITS):
+            rng, public = np.random.default_rng(seed), person == names[seed % 2]
+            own = [rng.permutation(np.flatnonzero(~public & (y == k))) for k in np.unique(y)]
+            train = np.concatenate([rows[:each] for rows in own])
+            test = np.concatenate([rows[each:] for rows in own])
+            prior = riemdp.PublicPrior(space, X[public], y[public])
+            ways = {
+                "private ball": None,
+                "public prior": prior,
+                "without public labels": riemdp.PublicPrior(space, X[public]),
+            }
+            for epsilon in EPSILONS:
+                for way, ball in ways.items():
+                    model = _fitted(X[train], y[train], epsilon, seed, ball=ball)
+                    figure = _accuracy(model, X[test], y[test])
+                    found.setdefault((epsilon, way), []).append(figure)
+                    if way == "public prior":
+                        alone = float(np.mean(model.public_predict(X[test]) == y[test]))
+                        found.setdefault((epsilon, "public model alone"), []).append(alone)
+        lines += _rows(f"{each} a class", OF_ONE_PERSON, found)
+    return lines
 
 
 def _sides(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -285,6 +302,7 @@ def people() -> list[str]:
                 model.recenter = False
                 right["public prior"] = model.predict(X[test])
                 right["public model alone"] = model.public_predict(X[test])
+                found.setdefault((epsilon, "plan"), []).append(float(model.plan_.alone))
                 for way, named in right.items():
                     found.setdefault((epsilon, way), []).append(float(np.mean(named == y[test])))
         lines += _rows(count, OF_PEOPLE, found)
@@ -303,8 +321,15 @@ def _resampled(train: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
-    "means": means,
-    "digits": digits,
+    "means": functools.partial(means, STUDIES),
+    "kept means": functools.partial(means, KEPT),
+    "one person's mean": functools.partial(means, ONE_PERSON),
+    "digits": functools.partial(of_classes, "MNIST 5 to 9", sets.descriptors, EACH),
+    "kept digits": functools.partial(of_classes, "small digits 5 to 9", sets.small_digits, EACH),
+    "kept speakers": functools.partial(of_classes, "speakers 6 to 9", sets.speech, 40),
+    "kept characters": functools.partial(of_classes, "KMNIST 5 to 9", sets.kuzushiji, EACH),
+    "kept tissues": functools.partial(of_classes, "PathMNIST 5 to 8", sets.histology, EACH),
+    "one person": of_one_person,
     "trials": trials,
     "people": people,
 }
