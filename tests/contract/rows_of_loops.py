@@ -57,6 +57,42 @@ def one_step(result):
     return np.asarray(d.SPD.log(START, result.value)), 1.01 * RATE * 2 * CLIP / batch
 
 
+def with_classes(problem, optimizer, initial):
+    """`private_minimize` on records with a private class each."""
+    run_of_pairs = minimised(problem, optimizer, initial)
+
+    def call(data, given, **options):
+        X = options.pop("X", data["X"])
+        return run_of_pairs({"X": (X, data["y"])}, given, **options)
+
+    return call
+
+
+def in_normal_coordinates(space, initial):
+    """Where one step with `RATE` ended, as `one_step`, on any space with a logarithm."""
+
+    def moved(result):
+        bound = 1.01 * RATE * 2 * CLIP / result.details["batch_size"]
+        return np.asarray(space.to_coordinates(initial, space.log(initial, result.value))), bound
+
+    return moved
+
+
+def network(variant, optimizer, problem, make):
+    """A row of `private_minimize` on a network."""
+    start, name = problems.random_start(problem, 0), "riemdp.private_minimize"
+    return Entry(
+        name,
+        variant,
+        "DP-RGD/RSGD",
+        with_classes(problem, optimizer, start),
+        d.labelled(make),
+        moved=in_normal_coordinates(problem.manifold, start),
+        refusals=(*WRONG_RNG, *WRONG_DATA),
+        private_labels=True,
+    )
+
+
 def run(variant, optimizer, claim="DP-RGD/RSGD", make=None, **facts):
     """A row of `private_minimize`."""
     problem, initial = facts.pop("problem", PROBLEM), facts.pop("initial", START)
@@ -128,6 +164,18 @@ RUNS = (
         make=d.plain(d.rows),
         problem=problems.principal_subspace(3, 1),
         initial=np.eye(3)[:, :1],
+    ),
+    network(
+        "SPDNet, DP-RSGD",
+        DPRSGD(1, 20, RATE, CLIP),
+        problems.spdnet((2, 2, 1), 2),
+        d.matrices,
+    ),
+    network(
+        "hyperbolic prototypes",
+        DPRGD(1, RATE, CLIP),
+        problems.hyperbolic_prototypes(3, 4, 2),
+        d.rows,
     ),
 )
 
