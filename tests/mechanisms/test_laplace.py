@@ -233,10 +233,19 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
 
 
 def k_norm_draws(m, value, rounds=2):
-    """Accepted proposals of the mechanism's own rejection, in batches."""
-    source, kept = R.noise_source(3), []
-    offset = float(m._gradient_norms(np.asarray(value)[None])[0])
+    """Accepted proposals of the mechanism's own rejection, in batches: what it computes one point at
+    a time is compared at a few.
+    """
+    source, kept, gradient = R.noise_source(3), [], m.objective_gradient
+    offset, one_by_one = float(gradient.norms(np.asarray(value)[None])[0]), gradient.norms
+
+    def together(points):
+        found = gradient_norms(m.manifold, gradient.records, points)
+        np.testing.assert_allclose(found[:40], one_by_one(points[:40]), rtol=1e-9, atol=1e-12)
+        return found
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gradient, "norms", together)
         plant(patch, "draws of K-norm noise at once", 4096)
         for _ in range(rounds):
             proposals = m._proposals(value, source)
