@@ -28,10 +28,10 @@ def is_private(name: str) -> bool:
 
 def used(text: str) -> Iterator[str]:
     """Private names that are imported, named in a string, or read off something imported."""
-    tree = ast.parse(text)
+    nodes = list(ast.walk(ast.parse(text)))
     yield from _DOTTED.findall(text)
     modules = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("riemdp"):
             for alias in node.names:
                 modules.add(alias.asname or alias.name)
@@ -43,7 +43,7 @@ def used(text: str) -> Iterator[str]:
                     modules.add(alias.asname or "riemdp")
                     if is_private(alias.name):
                         yield alias.name
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             root = ast.unparse(node.value)
             if root.split(".")[0] in modules:

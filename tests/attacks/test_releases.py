@@ -1211,7 +1211,7 @@ def test_fault_53_values_about_a_far_centre_move_no_farther_apart(n, mechanism):
         center = _far_center(space, far)
         made = mechanism(space, center, sensitivity=0.3, ball=Ball(center, radius), **privacy)
         assert made.arithmetic == "lattice"
-        for _ in range(60):
+        for _ in range(20):
             x = _towards_the_origin(space, center, radius, rng)
             moved = _moved(made, x, x * (1.0 + 2.2e-16 * rng.integers(-2, 3, size=n)))
             # they lie within e^6 times their rounding of each other

@@ -459,7 +459,7 @@ def test_both_ways_to_truncate_give_the_law(from_center, s):
     manifold = R.Lorentz(3)
     ball = R.Ball(manifold.origin, 1.0)
     eta = manifold.exp(manifold.origin, np.array([0.0, 0.9, 0.0]))
-    x = Means.Truncation(ball, s, from_center, 1.0).draw(manifold, eta, 5_000, R.noise_source(4))
+    x = Means.Truncation(ball, s, from_center, 1.0).draw(manifold, eta, 2_000, R.noise_source(4))
     rho = (np.arange(600) + 0.5) / 600
     phi = (np.arange(200) + 0.5) / 200 * 2 * np.pi
     rho, phi = (g.ravel() for g in np.meshgrid(rho, phi, indexing="ij"))
@@ -514,8 +514,8 @@ def test_k_norm_draws_from_the_ball_where_its_proposals_would_leave_float64():
         R.KNormGradient(manifold, sensitivity=0.45, **make)
 
 
-FAR = [(2, s) for s in (0.05, 0.2, 0.4, 0.6, 0.9, 1.0, 1.3)]
-FAR += [(3, s) for s in (0.05, 0.2, 0.35, 0.5, 0.6)]
+FAR = [(2, s) for s in (0.05, 0.4, 0.9, 1.3)]
+FAR += [(3, s) for s in (0.05, 0.35, 0.6)]
 
 
 @pytest.mark.parametrize(("k", "s"), FAR)
