@@ -70,8 +70,7 @@ class Tracer:
         threading.setprofile(None)
 
     def _watch(self, frame: FrameType, event: str, arg: Any) -> None:
-        place = _place(frame.f_code)
-        if place is None or event not in ("call", "return"):
+        if event not in ("call", "return") or _place(frame.f_code) is None:
             return
         stack: list[tuple[FrameType, bool]] = self._frames.__dict__.setdefault("stack", [])
         with self._lock:

@@ -1563,7 +1563,9 @@ def test_fault_63_values_at_the_rim_stay_at_the_edge(n, axis, given):
     apart: epsilon 4.5 at least for a claim of 1.
     """
     space = riemdp.PoincareBall(n)
-    for off in (0.0, 2e-6, 4e-4, 0.01, 0.1, 0.5, 2.0):
+    # on JAX every ball is a program
+    offs = (0.0, 2e-6, 4e-4, 0.01, 0.1, 0.5, 2.0) if given is np.asarray else (0.0, 4e-4, 0.5)
+    for off in offs:
         u = np.eye(n)[0] if axis else np.ones(n) / math.sqrt(n)
         widest = _widest_resolved(space, np.tanh(off / 2) * u)
         for radius in (widest, widest - 1.0):
@@ -1591,8 +1593,8 @@ def test_a_value_of_a_product_at_the_rim_is_not_moved_from_its_neighbour():
 
 
 def test_a_ball_that_was_called_resolved_makes_centres_of_the_rim():
-    space = riemdp.PoincareBall(2)
-    assert not Ball(np.zeros(2), 25.5).on(space).is_resolved
+    space = riemdp.PoincareBall(3)
+    assert not Ball(np.zeros(3), 25.5).on(space).is_resolved
     for given in (np.asarray, jnp.asarray):
         assert np.min(_moved_from_the_rim(space, 0.0, 25.5, False, given)[0]) < -25.0
 

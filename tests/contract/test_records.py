@@ -86,7 +86,7 @@ def test_records_that_are_no_points(entry):
 
 @pytest.mark.parametrize("entry", [e for e in RUNNING if e.lists or e.value], ids=ids)
 def test_malformed_records(entry):
-    """Each counts as NaN does, to the bit, whatever it is; several at once, where there are many."""
+    """Each counts as NaN does, to the bit, whatever it is; several at once."""
     records = malformed(one_record(entry))
     if entry.moved is None or entry.value:
         sweep(entry, records, listed=entry.lists)

@@ -152,9 +152,12 @@ def test_a_ball_is_bound_once_and_immutable():
 
 
 @pytest.mark.parametrize("space", [R.SPDAffineInvariant(3), R.SPDLogEuclidean(3)], ids=repr)
-@pytest.mark.parametrize("radius", [16.0, 22.0, 28.0, 30.0, 60.0, 300.0])
-@pytest.mark.parametrize("given", [np.asarray, jnp.asarray])
-def test_the_clamp_returns_points_of_every_ball(space, radius, given):
+@pytest.mark.parametrize(
+    ("given", "radius"),
+    [(np.asarray, r) for r in (16.0, 22.0, 28.0, 30.0, 60.0, 300.0)]
+    + [(jnp.asarray, r) for r in (22.0, 300.0)],
+)
+def test_the_clamp_returns_points_of_every_ball(space, given, radius):
     """On NumPy exactly those whose distance from the centre says so."""
     rng = np.random.default_rng(0)
     q = np.linalg.qr(rng.normal(size=(400, 3, 3)))[0]

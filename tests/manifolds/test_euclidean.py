@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from riemdp import InvalidArgument
 from riemdp.manifolds import Euclidean
 
 M = Euclidean(2, 3)
@@ -25,9 +23,3 @@ def test_formulas_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(M.to_coordinates(p, v), v.reshape(5, 6))
     np.testing.assert_array_equal(M.from_coordinates(p, v.reshape(5, 6)), v)
     np.testing.assert_array_equal(M.log_volume_density(p, v), np.zeros(5))
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, -1), (2.0,), ("3",)])
-def test_bad_shape(shape: tuple) -> None:
-    with pytest.raises(InvalidArgument, match="`shape"):
-        Euclidean(*shape)

@@ -10,7 +10,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from riemdp import InvalidArgument
 from riemdp.manifolds import Lorentz
 from tests.seam import Means
 
@@ -170,12 +169,6 @@ def test_results_stay_on_the_sheet() -> None:
     assert not bool(LORENTZ.belongs(np.array([-1.0, 0, 0, 0])))
     assert not bool(LORENTZ.belongs(np.array([1.1, 0, 0, 0])))
     assert bool(LORENTZ.belongs(LORENTZ.project(np.array([-7.0, 1.0, 2.0, 3.0]))))
-
-
-@pytest.mark.parametrize("n", [1, 0, 2.5, None])
-def test_bad_dimension(n: object) -> None:
-    with pytest.raises(InvalidArgument, match="`n`"):
-        Lorentz(n)  # pyright: ignore[reportArgumentType]
 
 
 def _by_mpmath(p, q, share):

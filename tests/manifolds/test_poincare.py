@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from riemdp import InvalidArgument
 from riemdp.manifolds import PoincareBall
 
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
@@ -58,9 +57,3 @@ def test_transport_equals_the_gyration_for_long_vectors() -> None:
     np.testing.assert_allclose(
         from_centre, (1.0 - np.sum(q**2, -1, keepdims=True)) * u, rtol=1e-12, atol=1e-15
     )
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.0])
-def test_bad_dimension(n: object) -> None:
-    with pytest.raises(InvalidArgument, match="`n`"):
-        PoincareBall(n)  # pyright: ignore[reportArgumentType]

@@ -81,10 +81,3 @@ def test_products_nest() -> None:
 def test_bad_points_are_named(point: object, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         M.dist(point, M.origin)
-
-
-def test_bad_factors() -> None:
-    with pytest.raises(InvalidArgument, match="`manifolds`"):
-        Product()
-    with pytest.raises(InvalidArgument, match=r"`manifolds\[1\]`"):
-        Product(S, 3)  # pyright: ignore[reportArgumentType]

@@ -6,13 +6,23 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp.manifolds import check
+from riemdp.manifolds import (
+    Euclidean,
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    Sphere,
+    Stiefel,
+    check,
+)
 from riemdp.manifolds._properties import PROPERTIES
 
 from .cases import Case, over_cases
@@ -104,6 +114,25 @@ def test_bad_arguments_are_named(case: Case) -> None:
         m.tangent_normal(0, p, -1.0)
     with pytest.raises(InvalidArgument, match="`atol`"):
         m.belongs(p, float("nan"))
+
+
+SIZES = [
+    (Euclidean, "`shape", [(0,), (2, -1), (2.0,), ("3",)]),
+    (Sphere, "`n`", [(1,), (0,), (-3,), (2.0,), ("3",), (True,)]),
+    (Lorentz, "`n`", [(1,), (0,), (2.5,), (None,)]),
+    (PoincareBall, "`n`", [(0,), (-1,), (1.0,)]),
+    (Grassmann, "`[mr]`", [(1, 1), (3, 0), (3, 3), (3, 4), (2.0, 1), (3, True), ("3", 1)]),
+    (Stiefel, "`[mr]`", [(1, 1), (3, 0), (3, 4), (2.5, 1), (3, False), ("3", 1)]),
+    (Product, "`manifolds`", [()]),
+    (Product, r"`manifolds\[1\]`", [(Sphere(3), 3)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "bad"), SIZES)
+def test_bad_sizes_are_named(kind: Any, name: str, bad: list[Any]) -> None:
+    for sizes in bad:
+        with pytest.raises(InvalidArgument, match=name):
+            kind(*sizes)
 
 
 @over_cases()

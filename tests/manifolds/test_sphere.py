@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from riemdp import InvalidArgument
 from riemdp.manifolds import Sphere
 
 from .oracles import ORACLES, ordinary, scaled, worst_errors
@@ -97,12 +96,6 @@ def test_second_derivatives_at_equal_points() -> None:
     hessian = jax.jit(jax.hessian(lambda x: 0.5 * SPHERE._squared_dist(x, p)))(p)
     tangent = np.eye(4) - np.outer(p, p)
     np.testing.assert_allclose(tangent @ hessian @ tangent, tangent, atol=1e-14)
-
-
-@pytest.mark.parametrize("n", [1, 0, -3, 2.0, "3", True])
-def test_bad_dimension(n: object) -> None:
-    with pytest.raises(InvalidArgument, match="`n`"):
-        Sphere(n)  # pyright: ignore[reportArgumentType]
 
 
 def test_transport_to_the_opposite_point_is_along_the_logarithm() -> None:

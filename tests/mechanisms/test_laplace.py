@@ -233,8 +233,8 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
 
 
 def k_norm_draws(m, value, rounds=2):
-    """Accepted proposals of the mechanism's own rejection, in batches: what it computes one point at
-    a time is compared at a few.
+    """Accepted proposals of the mechanism's own rejection, in batches: gradients, which it computes
+    one point at a time, are compared at a few.
     """
     source, kept, gradient = R.noise_source(3), [], m.objective_gradient
     offset, one_by_one = float(gradient.norms(np.asarray(value)[None])[0]), gradient.norms
