@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,29 +12,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, one_of, real
-from ..domains import AdaptiveBall, Ball, Domain
+from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_manifold, admit_records
+from ..domains._door import admit_manifold
 from ..inference import Query
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._base import Ready
 from ..mechanisms._common import needs_log
-from ..mechanisms._lattice import check_drawable
 from ..mechanisms._parts import InTurn
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
-from ..releases._choices import kept_in
-from ..releases._mean import prepared_mean
 from ..releases._options import ball_or_search
-from ..releases._people import facts, of_groups
+from ..releases._people import facts
 from ..sampling._model import tangent_gaussian
 from ..statistics._membership import unit_of
-from ..statistics._people import People
-from ._means import check_size, composable
+from ._means import FittedPoints, admitted_points
 from ._shared import (
     ON_INVALID,
     REMEDY,
@@ -48,31 +44,17 @@ NAME = "principal-geodesics"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Asked:
+class _Asked(FittedPoints):
     """A fit whose arguments were checked.
 
     Attributes:
-        manifold: The space.
-        ball: The public ball, or the search for one.
-        domain: The public ball, bound to its space.
-        budget: What the whole fit may spend.
         count: How many components are wanted.
         mean_share: The share of the mean.
-        points: The records, or one point a person.
-        n: How many.
-        grouped: The people, where they are protected.
         seed: What the noise is drawn from; None for the operating system.
     """
 
-    manifold: AbstractManifold
-    ball: Ball | AdaptiveBall
-    domain: Domain | None
-    budget: Budget
     count: int
     mean_share: float
-    points: Any
-    n: int
-    grouped: People | None
     seed: int | None
 
 
@@ -208,36 +190,21 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
         seed = check_seed(self.random_state)
         needs_log(manifold, "principal geodesic analysis")
-        domain = ball.on(manifold) if isinstance(ball, Ball) else None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)
-        grouped = of_groups(manifold, X, groups, domain)
-        points, n = admit_records(manifold, "X", grouped.points if grouped else X)
-        return _Asked(manifold, ball, domain, budget, count, share, points, n, grouped, seed)
+        given = admitted_points(manifold, ball, X, groups)
+        return _Asked(manifold, ball, budget, *given, count, share, seed)
 
     def _parts(self, asked: _Asked) -> InTurn:
         """The mean, and the second moment about it, under one charge; all that can be refused is
         refused here.
         """
-        manifold, budget, domain = asked.manifold, asked.budget, asked.domain
-        noise, share = Noise.of(budget), Fraction(asked.mean_share)
-        for_mean, for_moment = noise.share(share), noise.share(1 - share)
-        check_size(manifold, asked.ball, asked.n, for_mean)
-        check_drawable(for_moment, manifold.dim * (manifold.dim + 1) // 2)
-        how = composable(asked.ball, budget, None if domain is None else False)
-        mean = prepared_mean(
-            manifold, asked.points, asked.ball, for_mean, groups=asked.grouped, **how
-        )
-        assert isinstance(mean, Ready)
-        if domain is not None:
-            # a point that a ball can have as its centre, whatever the noise was
-            mean = mean.then(lambda release: kept_in(release, domain))
-        whole = noise.guarantee.for_people() if asked.grouped else noise.guarantee
+        share, dim = Fraction(asked.mean_share), asked.manifold.dim
 
-        def moment(released: Release) -> Ready:
-            return _moment(asked, _about(manifold, released), for_moment)
+        def moment(ball: Ball, rest: Noise) -> Ready:
+            return _moment(asked, ball, rest)
 
-        return InTurn(whole.quoted_at(budget.delta), NAME, mean, moment)
+        return asked.mean_then(moment, NAME, share, width=dim * (dim + 1) // 2)
 
     def _keep_components(self, asked: _Asked, mean: Release, moment: Release) -> None:
         """The components, and what is public of them: functions of what was released."""
@@ -254,7 +221,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.noise_floor_: float | None = moment.details.get("noise_floor")
         self.mean_: Point = mean.value
         self.ball_ = moment.facts.ball
-        spoken = facts(asked.grouped, found=asked.domain is None)
+        spoken = facts(asked.grouped, found=not isinstance(asked.ball, Ball))
         self.releases_ = {"mean": mean._knowing(spoken), "covariance": moment._knowing(spoken)}
 
     def _together(self, asked: _Asked, whole: Guarantee) -> Release:
@@ -333,15 +300,6 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-
-def _about(manifold: AbstractManifold, mean: Release) -> Ball:
-    """Where tangent vectors are looked at: the ball about the released mean, within which there is
-    a logarithm. A function of released numbers.
-    """
-    assert mean.facts.ball is not None
-    reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
-    return Ball(mean.value, min(float(mean.facts.ball.radius), reach))
 
 
 def _moment(asked: _Asked, ball: Ball, share: Noise) -> Ready:
