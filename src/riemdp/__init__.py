@@ -121,6 +121,8 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "PrivatePCA",
         "PrivatePGA",
         "PrivateTLCenter",
+        "PrivateTLRotate",
+        "PrivateTLScale",
         "PrivateTSClassifier",
         "PrivateTSRegressor",
         "PrivateTangentSpace",

@@ -42,6 +42,8 @@ from .estimators import PrivatePCA as PrivatePCA
 from .estimators import PrivatePGA as PrivatePGA
 from .estimators import PrivateTangentSpace as PrivateTangentSpace
 from .estimators import PrivateTLCenter as PrivateTLCenter
+from .estimators import PrivateTLRotate as PrivateTLRotate
+from .estimators import PrivateTLScale as PrivateTLScale
 from .estimators import PrivateTSClassifier as PrivateTSClassifier
 from .estimators import PrivateTSRegressor as PrivateTSRegressor
 from .estimators import plan_private_classifier as plan_private_classifier

@@ -76,6 +76,8 @@ PUBLISHED = (
     "coef_",
     "intercept_",
     "centers_",
+    "scales_",
+    "rotations_",
     "explained_variance_",
     "row_norm_",
     "residual_std_",
@@ -122,10 +124,22 @@ def domains(seed):
     return {"X": d.matrices(seed), "domains": np.array(["a", "b"])[np.arange(d.N) % 2]}
 
 
+def domains_of_classes(seed):
+    """Matrices of two domains, each with two classes."""
+    return domains(seed) | {"y": np.arange(d.N) // 2 % 2}
+
+
+def people_of_domains(seed):
+    """Matrices of people with classes, each person in one of two domains."""
+    made = LABELLED_PEOPLE(seed)
+    return made | {"domains": np.array(["a", "b"])[made["groups"] % 2]}
+
+
 MEAN, MDM, PCA = riemdp.PrivateFrechetMean, riemdp.PrivateMDM, riemdp.PrivatePCA
 TS, SPACE = riemdp.PrivateTSClassifier, riemdp.PrivateTangentSpace
 REGRESSOR = riemdp.PrivateTSRegressor
 CENTER, PGA = riemdp.PrivateTLCenter, riemdp.PrivatePGA
+SCALE, ROTATE = riemdp.PrivateTLScale, riemdp.PrivateTLRotate
 WITH_PRIOR = {"ball": d.CLASS_PRIOR, "moved": answer}
 IN_BALL, FOUND = {"ball": d.BALL}, {"ball": d.SEARCH}
 OF_MEAN = tuple(r for r in MATRICES if "metric" not in r.options)
@@ -428,6 +442,41 @@ ESTIMATORS = (
         refusals=(*MATRICES, *WRONG_GROUPS),
     ),
     model(CENTER, "refusing", "mean in a public ball", domains, on_invalid="raise", **IN_BALL),
+    model(
+        SCALE,
+        "two domains",
+        "variance",
+        domains,
+        **IN_BALL,
+        refusals=(
+            *MATRICES,
+            Refusal({"target_domain": "c"}),
+            Refusal({"final_dispersion": 0.0}),
+            Refusal({"centered_data": True, "ball": None}),
+            Refusal({"metric": "wasserstein", "ball": Ball(np.eye(2), 0.3)}),
+        ),
+    ),
+    model(SCALE, "centred", "variance", domains, centered_data=True, **IN_BALL),
+    model(SCALE, "people", "variance", d.of_people(d.matrices), **IN_BALL),
+    model(
+        ROTATE,
+        "public labels",
+        "class means",
+        domains_of_classes,
+        target_domain="a",
+        **IN_BALL,
+        refusals=(*MATRICES, *LABELS, Refusal({"target_domain": ""})),
+    ),
+    model(
+        ROTATE,
+        "people",
+        "class means",
+        people_of_domains,
+        target_domain="a",
+        **IN_BALL,
+        **PRIVATE,
+        refusals=(*MATRICES, *WRONG_GROUPS),
+    ),
     model(
         PGA,
         "public ball",

@@ -22,6 +22,8 @@ def test_refusals_of_complex_arrays_name_the_embedding():
             riemdp.PrivateTSRegressor((0.0, 1.0), budget=budget, ball=ball),
             riemdp.PrivateTangentSpace(budget=budget, ball=ball),
             riemdp.PrivateTLCenter(budget=budget, ball=ball),
+            riemdp.PrivateTLScale(budget=budget, ball=ball),
+            riemdp.PrivateTLRotate("a", budget=budget, ball=ball),
         ):
             with pytest.raises(InvalidArgument, match="Hermitian"):
                 estimator.fit(h, y)

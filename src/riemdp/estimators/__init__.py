@@ -13,6 +13,8 @@ from ._pga import PrivatePGA
 from ._regressor import PrivateTSRegressor
 from ._regressor_plan import RegressorRow as RegressorRow
 from ._regressor_plan import plan_private_regressor
+from ._rotate import PrivateTLRotate
+from ._scale import PrivateTLScale
 from ._tangent_space import PrivateTangentSpace
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "PrivatePCA",
     "PrivatePGA",
     "PrivateTLCenter",
+    "PrivateTLRotate",
+    "PrivateTLScale",
     "PrivateTSClassifier",
     "PrivateTSRegressor",
     "PrivateTangentSpace",

@@ -23,7 +23,7 @@ from ..privacy import Guarantee
 from ..privacy._permit import Permit
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
-from ._base import AbstractReady, Ready
+from ._base import AbstractReady, Made, Ready
 from ._release import Release
 
 
@@ -101,7 +101,7 @@ class PrivateLabels:
 
 
 @dataclasses.dataclass(frozen=True)
-class Apart(AbstractReady[list[Release]]):
+class Apart(AbstractReady[list[Made]]):
     """Parts among which the records are divided. Each sees its own records only.
 
     Attributes:
@@ -113,10 +113,10 @@ class Apart(AbstractReady[list[Release]]):
 
     guarantee: Guarantee
     name: str
-    parts: Sequence[Ready]
+    parts: Sequence[AbstractReady[Made]]
     divided: PublicParts | PrivateLabels
 
-    def within(self, source: NoiseSource, permit: Permit) -> list[Release]:
+    def within(self, source: NoiseSource, permit: Permit) -> list[Made]:
         """See `AbstractReady`."""
         each = permit.take(self.guarantee).among_parts(self.divided.most)
         return [part.within(source, each) for part in self.parts]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..inference import Query
@@ -13,6 +15,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ..statistics._people import People
 from ._options import ball_or_search, required_budget
 from ._people import admitted
 from ._people import facts as people_facts
@@ -97,18 +100,31 @@ def private_frechet_variance(
     warn_of_counts(release.facts.valid, release.facts.outside)
     used = where if isinstance(where, Ball) else release.facts.ball
     assert used is not None
-    details = {
+    found = domain is None
+    return release._knowing(variance_facts(manifold, used, n, budget, given.grouped, found=found))
+
+
+def variance_facts(
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    budget: Budget | None,
+    grouped: People | None,
+    *,
+    found: bool,
+) -> dict[str, Any]:
+    """What is public of a variance about the centre of this ball."""
+    return {
         "n": n,
-        "radius": float(used.radius),
+        "radius": float(ball.radius),
         "query": Query.VARIANCE,
         "unit": "squared distance",
         "manifold": manifold,
-        "ball": used,
+        "ball": ball,
         "budget": budget,
         "clipping": (
             "every distance from the centre is cut off at the radius; a record that is not a valid"
             " point counts as the centre"
         ),
-        **people_facts(given.grouped, found=domain is None),
+        **people_facts(grouped, found=found),
     }
-    return release._knowing(details)
