@@ -30,7 +30,8 @@ def releases(result: Any) -> list[Release]:
     if held is None:
         held = [result.model.release_]
     every = list(held.values()) if isinstance(held, Mapping) else list(held)
-    return [one for one in every if isinstance(one, Release)]
+    each = [one for found in every for one in (found if isinstance(found, tuple) else (found,))]
+    return [one for one in each if isinstance(one, Release)]
 
 
 def vector(entry: Entry, result: Any) -> Floats:
@@ -42,6 +43,8 @@ def vector(entry: Entry, result: Any) -> Floats:
         return np.asarray(found[0].details["answers"][0])
     if entry.name == "riemdp.PrivatePGA":
         return np.concatenate([_coordinates(found[0]), numbers(found[1])])
+    if entry.name == "riemdp.PrivateTLRotate":
+        return np.concatenate([_normal(numbers(one)) for one in found])
     if entry.name == "riemdp.PrivateTSClassifier" and entry.moved is None:
         return _sums(entry, result)
     if found and all(one.observation is not None for one in found):
@@ -230,10 +233,10 @@ def of_turn(_: Any) -> float:
 
 
 def of_geodesics(result: Any) -> float:
-    """A mean, and second moments about it: these move with the mean by at most twice the radius
-    times as far.
+    """A mean, and second moments (of a domain one number) about it: these move with the mean by at
+    most twice the radius times as far.
     """
-    mean, moments = releases(result)
+    mean, moments = releases(result)[:2]
     told = mean.details
     centre = 2 * sum(told["radii"][:-1]) / told["n"] if "radii" in told else 0.0
     moved = centre + float(mean.sensitivity or 0.0)
@@ -287,6 +290,10 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     "riemdp.PrivateMDM[private labels, private ball]": of_classes,
     "riemdp.PrivateMDM[people": of_classes,
     "riemdp.PrivatePGA": of_geodesics,
+    "riemdp.PrivateTLScale[two domains]": of_geodesics,
+    "riemdp.PrivateTLScale[people]": of_geodesics,
+    # of two domains, each of two classes
+    "riemdp.PrivateTLRotate": lambda result: float(releases(result)[0].sensitivity or 0.0) / 12,
     "riemdp.cli.main mean[private ball]": lambda _: 2 * OVER_SITES,
     "riemdp.cli.main mean": lambda _: 2 * float(d.BALL.radius) / d.N,
     "riemdp.cli.main pca": of_turn,

@@ -126,13 +126,14 @@ def domains(seed):
 
 def domains_of_classes(seed):
     """Matrices of two domains, each with two classes."""
-    return domains(seed) | {"y": np.arange(d.N) // 2 % 2}
+    return domains(seed) | {"y": np.arange(d.N) % 13 // 7}
 
 
 def people_of_domains(seed):
     """Matrices of people with classes, each person in one of two domains."""
     made = LABELLED_PEOPLE(seed)
-    return made | {"domains": np.array(["a", "b"])[made["groups"] % 2]}
+    classes, domain = np.arange(len(made["y"])) % 13 // 7, np.array(["a", "b"])
+    return made | {"y": classes, "domains": domain[made["groups"] % 2]}
 
 
 MEAN, MDM, PCA = riemdp.PrivateFrechetMean, riemdp.PrivateMDM, riemdp.PrivatePCA

@@ -122,6 +122,7 @@ ELSEWHERE = {
     "riemdp.PrivateMDM[public ball]": "a radius; its distances",
     "riemdp.PrivateMDM[private labels]": "a radius; its distances",
     "riemdp.PrivateMDM[p": "divided by noisy numbers; the discriminant's own tests",
+    "riemdp.PrivateTLRotate": "moved towards their average; the sums' own tests",
     "riemdp.PrivateTSClassifier[pu": "divided by noisy numbers; the discriminant's own tests",
     "riemdp.PrivateTSClassifier[priva": "divided by noisy numbers; the discriminant's own tests",
     "riemdp.PrivateTSClassifier[people]": "divided by noisy numbers; the discriminant's own tests",

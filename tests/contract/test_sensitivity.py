@@ -81,6 +81,9 @@ SHARES = {
     "riemdp.PrivateTangentSpace[private ball]": 0.1,
     "riemdp.PrivatePGA[private ball]": 0.09,
     "riemdp.PrivatePGA": 0.28,
+    "riemdp.PrivateTLScale[two": 0.28,
+    "riemdp.PrivateTLScale[people": 0.28,
+    "riemdp.PrivateTLRotate": 0.45,
     "riemdp.cli.main mean[private ball]": 0.09,
     "riemdp.cli.main pca": 0.16,
 }

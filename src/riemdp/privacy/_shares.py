@@ -19,10 +19,10 @@ def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
     squares of Gaussian releases add up; the epsilons of the parts add up to more than the whole.
     That holds for steps with Gaussian noise: every estimator of this package whose ball is found,
     `PrivatePCA`, and `PrivateTangentSpace`, `PrivateTSClassifier` and the steps of transfer
-    (`PrivateTLCenter`, `PrivateTLScale`, `PrivateTLRotate`) with any ball; but not for a mean by mechanism="auto" in a public ball, which may choose pure noise and
-    never looks at a ledger: give mechanism="wrapped-gaussian". A `Ledger(budget)` around the
-    pipeline refuses a step that does not fit before it spends. With delta = 0 a share is one of
-    epsilon.
+    (`PrivateTLCenter` and its like) with any ball; but not for a mean by mechanism="auto" in a
+    public ball, which may choose pure noise and never looks at a ledger: give
+    mechanism="wrapped-gaussian". A `Ledger(budget)` around the pipeline refuses a step that does
+    not fit before it spends. With delta = 0 a share is one of epsilon.
 
     Args:
         budget: What the whole pipeline may spend.
