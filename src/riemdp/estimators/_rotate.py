@@ -123,7 +123,7 @@ class PrivateTLRotate(AbstractTransfer):
     def _part(self, domain: AdmittedMatrices, budget: Budget) -> Ready:
         assert isinstance(domain, LabelledMatrices)
         sizes = domain.sizes() if self.labels == "public" else None
-        mechanism = domain.of_classes(ClassMeansNoise, sizes)(budget)
+        mechanism = domain.of_classes(ClassMeansNoise, sizes)(budget=budget)
         value = LabelledRecords(domain.matrices, domain.labels, domain.members)
         ready = mechanism._ready(value, unit_of(domain.members))
         return ready.then(lambda release: release._knowing(domain.facts))
