@@ -101,6 +101,16 @@ def test_the_plan_says_when_the_public_model_is_enough():
         PrivateTSClassifier(budget=BUDGET, ball=prior).fit(*(a[:6] for a in people_of(1)[:2]))
 
 
+def test_the_plan_says_that_one_public_person_measures_nothing():
+    X, y, whose = people_of(0)
+    priors = PublicPrior(SPACE, X, y), PublicPrior(SPACE, X, y, whose)
+    one, many = (
+        str(riemdp.plan_private_classifier(SPACE, 300, 3, BUDGET, ball=prior)) for prior in priors
+    )
+    assert "Nothing measures" in one
+    assert "Nothing measures" not in many
+
+
 def test_labels_of_another_task_tell_the_shape_alone():
     X, y, whose = people_of(0)
     model = fit(PublicPrior(SPACE, X, y + 10, whose), *people_of(1)[:2])

@@ -99,6 +99,11 @@ _MEASURED = (
     "The accuracy of the public model alone is measured on public people, each of whom is left out"
     " of the records that it is made of. On people unlike these it is lower"
 )
+_NOT_MEASURED = (
+    "Nothing measures what these public records say about other people (that takes labels of the"
+    " same classes of several people). Where private people are unlike the public ones, a fit"
+    " without a prior can be more accurate"
+)
 
 
 def plan_private_classifier(
@@ -146,7 +151,8 @@ def plan_private_classifier(
     noise = Noise.of(budget)
     if isinstance(ball, PublicPrior):
         row = _of_prior(ball.on(manifold), n, classes, budget, of_people)
-        return _table(row, (*_NOTES, _MEASURED))
+        measured = _NOT_MEASURED if row.public_accuracy is None else _MEASURED
+        return _table(row, (*_NOTES, measured))
     where = ball_or_search(ball)
     rule = rule_for(noise, manifold.dim)
     facts = manifold, classes, noise, where, rule, count_outside
