@@ -365,7 +365,7 @@ def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
     assert run.code == 0
     shown = " ".join(run.out.split())
     assert "lay outside the ball and were moved into it" in " ".join(run.err.split())
-    assert " of 300 records lay outside or were no points" in shown
+    assert " of 300 records lay outside or were not points" in shown
     page = (tmp_path / "r.html").read_text()
     assert "of 300 records lay outside" in page
     counted = json.loads((tmp_path / "r.json").read_text())["records_outside"]

@@ -77,7 +77,7 @@ class OutsideCount:
             return None
         if self.found:
             return (
-                f"{self} {self.lay} outside the ball that was found, or were no points of the"
+                f"{self} {self.lay} outside the ball that was found, or were not points of the"
                 " space, so the result is about the others, and its stated error is that from noise"
                 f" alone. {_REMEDY}"
             )
@@ -86,7 +86,7 @@ class OutsideCount:
             " about the ball than about them. Choose a larger radius, another centre or other units"
             " (EEG in volts: multiply by 1e6), or give no ball: one is then found privately."
             " Matrices that are singular up to rounding (EEG after an average reference or ICA) lie"
-            " outside every ball or are no points: drop a channel, project to as many dimensions as"
+            " outside every ball or are invalid: drop a channel, project to as many dimensions as"
             " the rank or add public shrinkage; riemdp.check_records, which is not private, finds"
             " them. This count is released under the guarantee, so a ball may be chosen by it; the"
             " next release costs again"

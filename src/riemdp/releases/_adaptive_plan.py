@@ -57,7 +57,7 @@ _COLUMNS: tuple[Column[SearchRow], ...] = (
     Column("error below radius / 10 from", lambda row: f"{row.tenth_from:,}"),
     Column("below that of sampling from", lambda row: f"{row.sampling_from:,}"),
 )
-_BIAS = "Clipping adds a bias that no formula knows beforehand"
+_BIAS = "Clipping bias is not in these errors; it is not known before the release"
 
 
 def in_words(row: SearchRow, search: AdaptiveBall) -> str:

@@ -142,10 +142,10 @@ class SearchFacts:
         moved = "once" if self.rounds == 1 else f"{self.rounds} times"
         centre = f"; the centre was moved {moved}" if self.rounds else ""
         return (
-            f"nobody chose the ball: {scale}a radius and a centre were found with noise{centre}."
+            f"{scale}a radius and a centre were estimated with noise{centre}."
             f" The search took {percent(self.share)} of the budget, which is part of the guarantee"
-            f" below; it makes the noise of the mean {self.noise_factor:.2f} times as large as a"
-            " ball for free would"
+            f" below; the noise of the mean is {self.noise_factor:.2f} times that in a public ball"
+            " of the same radius"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def region_in_words(region: Region) -> str:
     """The error bar."""
     return (
         f"with {percent(region.level)} confidence {region.subject} lies within"
-        f" {rounded_up(region.radius, 3)} of {region.observation.place}. What clipping did to the"
-        " records, and how they were sampled, is not in this figure"
+        f" {rounded_up(region.radius, 3)} of {region.observation.place}. Clipping bias and"
+        " sampling error are not in this figure"
     )
 
 

@@ -117,7 +117,7 @@ def _budget(report: Statement) -> str | None:
 
 def _error(report: Statement) -> str:
     if report.error_from_noise is None:
-        return "no formula of it is known"
+        return "no formula is known"
     bar = None if report.search is None else report.search.error_bar
     below = "" if bar is None else f"; below {number(bar)} with probability 95 %"
     numbers = "public" if report.search is None else "released"

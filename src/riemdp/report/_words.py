@@ -122,11 +122,11 @@ def bias_sentence(radius: float | None) -> str:
 
 def outside_sentence(outside: OutsideCount) -> str:
     """How many records lay outside the ball, how well that is known, and what it cost."""
-    told = "lay outside or were no points"
+    told = "lay outside or were not points"
     if outside.unit == PERSON:
-        told = "had more than half of their records outside (what is no point counts as outside)"
+        told = "had more than half of their records outside (an invalid one counts as outside)"
     return (
-        f"{outside} {told} (a count with noise, plus or minus its standard"
+        f"{outside} {told} (a noisy count, plus or minus its standard"
         f" deviation; {percent(outside.share)} of the budget, part of the guarantee)"
     )
 
@@ -134,7 +134,7 @@ def outside_sentence(outside: OutsideCount) -> str:
 def valid_sentence(valid: ValidCount) -> str:
     """How many records were points at all, how well that is known, and what it cost."""
     return (
-        f"{valid} were {valid.of} (a count with noise, plus or minus its standard deviation;"
+        f"{valid} were {valid.of} (a noisy count, plus or minus its standard deviation;"
         f" {percent(valid.share)} of the budget, part of the guarantee)"
     )
 
