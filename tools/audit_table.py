@@ -910,7 +910,7 @@ the truth with the number of trials, so a gap says that the attack ran out of tr
 privacy is left over. Written by `make audit` in {minutes:.0f} minutes.
 """
 COLUMNS = """
-| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least | mu seen, \
+| attacked | trials per side | epsilon claimed (delta = 1e-5) | epsilon seen, at least | mu seen, \
 at least | refuted |
 |---|---|---|---|---|---|
 """

@@ -32,7 +32,7 @@ _BLOCK = re.compile(
     r"(?:\n```text (?P<title>title=[^\n]*)\n(?P<output>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-_DIGEST = re.compile(r"\b[0-9a-f]{16,}\b")
+_DIGEST = re.compile(r"(?<![\w.])(?=[0-9]*[a-f])[0-9a-f]{16,}\b")
 _NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\binf\b")
 
 

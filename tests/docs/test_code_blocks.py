@@ -88,6 +88,7 @@ def test_a_command_that_fails_is_seen(capsys):
         ("one line", "one line\nand another", True, False),
         ("a line of 0.25\nbreaks", "a line of\n0.5 breaks", True, True),
         ("SHA-256 e9ea5855d8f02a85", "SHA-256 00aa5855d8f02a85", True, True),
+        ("0.1663271484375", "0.14711940106827145", True, True),
         ("within inf", "within 3", True, True),
         ("True", "False", True, False),
     ],

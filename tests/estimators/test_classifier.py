@@ -321,7 +321,7 @@ def test_a_hopeless_classifier_is_named_before_anything_is_spent():
             with pytest.raises(RiemdpWarning, match="nearer to guessing"):
                 weak.fit(X, y)
         assert ledger.charges == 0
-        with pytest.warns(RiemdpWarning, match="records a class"):
+        with pytest.warns(RiemdpWarning, match="records per class"):
             weak.fit(X, y)
         assert ledger.charges == 1
     assert weak.plan_.verdict == "hopeless"
@@ -342,7 +342,7 @@ def test_the_plan_knows_what_a_fit_does():
     assert plan_private_classifier(space, n, 3, BUDGET)[0].verdict == "enough"
     assert plan_private_classifier(space, n - 6, 3, BUDGET)[0].noise > 0.2
     assert plan_private_classifier(space, 5, 3, BUDGET)[0].verdict == "too few"
-    assert "records a class" in str(plan_private_classifier(space, 600, 3, BUDGET))
+    assert "records per class" in str(plan_private_classifier(space, 600, 3, BUDGET))
     options = {"ball": BALL, "count_outside": False}
     (given,) = plan_private_classifier(space, 600, 3, Budget(1.0), **options)
     assert (given.need, given.share, given.mechanism) == (1, 1.0, "class-means")

@@ -56,8 +56,9 @@ class AuditResult:
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
             f"{self.name}: {verdict}; at least epsilon {self.epsilon_lower:.3f}, mu"
-            f" {self.mu_lower:.3f} were seen in {self.trials} trials a side ({self.confidence:.0%}"
-            f" confidence), epsilon {self.claimed_epsilon:.3f} is claimed at delta {self.delta:g}"
+            f" {self.mu_lower:.3f} were seen in {self.trials} trials per side"
+            f" ({self.confidence:.0%} confidence), epsilon {self.claimed_epsilon:.3f} is claimed at"
+            f" delta {self.delta:g}"
         )
 
 

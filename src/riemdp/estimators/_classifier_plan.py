@@ -59,7 +59,7 @@ class ClassifierRow(FitRow):
         return (
             f"noise {self.noise:.2g} is above {self.hopeless:g}: predictions will be nearer to"
             f" guessing than to a classifier without noise; about {self.records_a_class:,} records"
-            " a class are needed with this budget (riemdp.plan_private_classifier)"
+            " per class are needed with this budget (riemdp.plan_private_classifier)"
         )
 
     @property
@@ -89,7 +89,7 @@ _COLUMNS: tuple[Column[ClassifierRow], ...] = (
     Column("found from n =", lambda row: f"{row.need:,}"),
     Column("share for the classifier", lambda row: f"{100 * row.share:.0f} %"),
     Column("noise", lambda row: f"{row.noise:.2g}"),
-    Column("noise 0.2 from records a class", lambda row: f"{row.records_a_class:,}"),
+    Column("noise 0.2 from records per class", lambda row: f"{row.records_a_class:,}"),
     Column("public model alone", lambda row: _accuracy(row.public_accuracy)),
     Column("", lambda row: _SAID[row.verdict]),
 )

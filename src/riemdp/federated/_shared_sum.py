@@ -158,13 +158,13 @@ class SharedSum:
     def assumes(self) -> str:
         """What the guarantee rests on, in words."""
         if self.tolerated == 0:
-            who = f"all {self.parties} sites are in every sum and share their secrets with nobody"
+            who = f"all {self.parties} sites are in every sum and none discloses its secrets"
         else:
             who = (
                 f"of the {self.parties} sites at most {self.tolerated} are missing from a sum or"
-                " share their secrets with somebody"
+                " disclose their secrets"
             )
-        return f"{who}, and the masks of secure sums (X25519, HKDF, ChaCha20) are not broken"
+        return f"{who}, and secure aggregation (X25519, HKDF, ChaCha20) is not broken"
 
     @property
     def guarantee(self) -> Guarantee:
