@@ -14,7 +14,7 @@ from riemdp.audit import _optimizers
 from riemdp.audit._unbounded import Unbounded
 
 _PLACES = {
-    "rows of a part": "domains._stream.MOST_ROWS",
+    "rows of a part": "domains._sums.MOST_ROWS",
     "bytes taken whole": "domains._sources.WHOLE",
     "rows read at once": "domains._sources._NEAR",
     "entries of batches in a file": "optimizers._streamed.ENTRIES",
@@ -29,9 +29,9 @@ _PLACES = {
     "look at records": "statistics._query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
-    "noise of shares": "mechanisms._purse.Purse",
-    "scale of a share": "mechanisms._purse.scale_for",
-    "noise of a count": "mechanisms._purse.Purse.count",
+    "noise of shares": "mechanisms._base.Purse",
+    "scale of a share": "mechanisms._lattice.scale_for",
+    "noise of a count": "mechanisms._lattice.Purse.count",
     "a mean with its count": "mechanisms._counted.Counted._draw",
     "law of a moved release": "releases._choices.law_in_ball",
     "weight of second moments": "mechanisms._class_sums._WEIGHT",
@@ -214,9 +214,8 @@ Sums = _names(
 # what a private mean is made of, from public numbers
 Means = _names(
     {
-        "mechanisms._for_mean": "MeanFacts",
-        "mechanisms._counted": "Counted OutsideCount share_of_count LEAST MOST",
-        "mechanisms._common": "admitted",
+        "mechanisms._for_mean": "MeanFacts share_of_count LEAST MOST",
+        "mechanisms._counted": "Counted OutsideCount",
         "domains._ends": "_bures_wasserstein_exp",
         "manifolds._check": "draw_sample",
         "manifolds._lorentz": "between seen_from squared_chord",
@@ -258,12 +257,13 @@ Noise = _names(
 # how records, labels and files come in
 Doors = _names(
     {
-        "domains._door": "admit_in_parts admit_point admit_records",
+        "domains._door": "admit_in_parts admit_records admit_value",
+        "domains._points": "admit_point",
         "domains._labels": "NO_CLASS admit_labels admit_people public_classes",
         "domains._clamp": "INSIDE clamp clamp_flagged slack",
-        "domains._frame": "BLOCK summation_error",
+        "domains._sums": "BLOCK Total mean_of pairwise_sum streamed_error summation_error",
         "domains._sources": "Chosen Held Map Miscounted _counted source_of taken",
-        "domains._stream": "Stream Total mean_of pairwise_sum streamed_error",
+        "domains._stream": "Stream",
         "_errors": "check_float64",
         "_files": "staged write_text",
         "_locks": "locked _held",
@@ -289,7 +289,7 @@ Accounts = _names(
         "audit._one_run": "assess_guesses p_value",
         "privacy._costliest": "covers",
         "privacy._permit": "Permit adds_up",
-        "privacy._trade_off": "posterior",
+        "privacy.accounting.trade_off": "posterior",
         "privacy._filter": "pure_cost gaussian_cost _delta _orders _whole_delta _ROOM"
         " _GAUSSIAN_SHARE _GAUSSIAN_RESERVE _RENYI_SHARE _RENYI_RESERVE",
         "privacy.accounting.fourier": "_Plan _compose",

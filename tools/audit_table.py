@@ -573,7 +573,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
             mock.patch.object(
                 Frame, "moving", property(lambda self: lambda x: (x, np.zeros(len(x), bool)))
             ),
-            mock.patch.object(Domain, "clamp_point", lambda self, point: point),
+            mock.patch.object(Domain, "clamp", lambda self, point: point),
         ):
             return mean(x, rng)
 

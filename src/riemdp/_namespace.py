@@ -14,11 +14,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import jax
 
     Array: TypeAlias = np.ndarray | jax.Array
+
+Floats: TypeAlias = NDArray[np.float64]
 
 P = ParamSpec("P")
 R = TypeVar("R")

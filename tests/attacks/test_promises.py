@@ -314,7 +314,7 @@ def test_fault_42_no_query_computes_in_float32():
             with pytest.raises(riemdp.PrecisionError, match="64-bit"):
                 use(X)
         with pytest.raises(riemdp.PrecisionError, match="64-bit"):
-            domain.clamp_point(X[0])
+            domain.clamp(X[0])
     finally:
         jax.config.update("jax_enable_x64", True)
 

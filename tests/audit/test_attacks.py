@@ -136,7 +136,7 @@ def test_the_same_attacks_refute_runs_without_the_guards(missing, monkeypatch) -
         plant(monkeypatch, "gradients of rank one", _unguarded_gradients)
         attack, optimizer, noise_std = off_manifold, riemdp.DPRGD(1, 1e-4, 1.0), 0.5
     else:
-        monkeypatch.setattr("riemdp.domains.Domain.clamp_point", lambda domain, w: w)
+        monkeypatch.setattr("riemdp.domains.Domain.clamp", lambda domain, w: w)
         kept = Gradients.NoisyGradient.weights
         monkeypatch.setattr(
             Gradients.NoisyGradient, "weights", lambda g, norms, clip: kept(norms, 1e9)

@@ -65,7 +65,7 @@ def _steps(records: np.ndarray, local: DPRGD) -> np.ndarray:
             gradients = gradients * np.minimum(1.0, 0.8 / lengths)
         x = np.asarray(SPHERE.exp(x, -0.25 * gradients.mean(axis=0)))
         if centered:
-            x = np.asarray(BALL.on(SPHERE).clamp_point(x))
+            x = np.asarray(BALL.on(SPHERE).clamp(x))
     return x
 
 

@@ -20,7 +20,7 @@ from riemdp.mechanisms import (
 )
 from riemdp.statistics import FrechetMean
 from tests.sampling import oracles
-from tests.seam import Doors, Means, plant
+from tests.seam import Doors, plant
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 SMALL = {"sensitivity": 0.1, "epsilon": 1.0}
@@ -451,7 +451,7 @@ def test_a_value_that_float64_moves_past_the_edge_is_clamped():
     y *= 1.2 * radius / np.linalg.norm(y, axis=1)[:, None]
     values = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))
     values = values[np.linalg.eigvalsh(values)[:, 0] > 0.0]
-    admitted = np.stack([Means.admitted(space, "value", x, domain) for x in values])
+    admitted = np.stack([Doors.admit_value(space, "value", x, domain) for x in values])
     distance = np.asarray(space.dist(np.eye(3), admitted))
     assert np.max(distance) <= radius + Doors.slack(radius)
     lost = distance == 0.0

@@ -12,7 +12,8 @@ from .._trees import map_leaves
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, held
 from ._domain import Domain
-from ._door import admit_manifold, admit_point, admit_records, stacks_in_one_array
+from ._door import admit_manifold, admit_records, stacks_in_one_array
+from ._points import admit_point
 
 if TYPE_CHECKING:
     from jaxtyping import Bool

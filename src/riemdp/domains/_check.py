@@ -7,7 +7,7 @@ not private. Indices count from 0, and no message shows a value.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -17,8 +17,9 @@ from .._trees import all_finite
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd import SINGULAR, AbstractSPD
-from ._clamp import choose, in_parts
-from ._door import LOOSE, admit_records, in_stretches
+from ._clamp import LOOSE, choose, in_parts
+from ._door import admit_in_parts, admit_records
+from ._stream import Stream
 
 _SHOWN = 5
 _REGULAR = (
@@ -67,9 +68,21 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
     with np.errstate(all="ignore"):  # what NumPy is told is no reason of a record
         return [
             InvalidRecord(start + index, reason)
-            for start, part in in_stretches(manifold, X)
+            for start, part in _in_stretches(manifold, X)
             for index, reason in _check(manifold, part)
         ]
+
+
+def _in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
+    """(number of the first record, some records as they were given): a few at a time where they are
+    read in parts, else all at once.
+    """
+    records, n = admit_in_parts(manifold, "X", X, at_least=0)
+    if isinstance(records, Stream):
+        for start in range(0, n, records.rows):
+            yield start, records.source.fetched(start, min(start + records.rows, n))
+    else:
+        yield 0, X
 
 
 def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:

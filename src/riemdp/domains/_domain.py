@@ -21,7 +21,7 @@ from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
-from ._clamp import clamp, clamp_flagged, contains, folded, slack
+from ._clamp import clamp, clamp_flagged, contains, slack
 from ._frame import (
     carried_and_clamped,
     carried_back,
@@ -29,7 +29,7 @@ from ._frame import (
     frame_space,
     seen_from,
 )
-from ._stream import streamed_error
+from ._sums import streamed_error
 
 T = TypeVar("T")
 
@@ -83,18 +83,6 @@ class Domain:
     def clamp(self, records: Point) -> Point:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
         return clamp(self.manifold, self.center, self.radius, records)
-
-    @isolated
-    def clamp_point(self, point: Point) -> Point:
-        """One point moved radially into the ball: the enforced domain of a value, or
-        post-processing of a release.
-        """
-        return clamp(self.manifold, self.center, self.radius, point)
-
-    @isolated
-    def fold_value(self, value: Point) -> Point:
-        """A value moved into the ball so that no two values come farther apart (`fold`)."""
-        return folded(self.manifold, self.center, self.radius, self.fold, value)
 
     @isolated
     def contains(self, points: Point) -> Bool[Array, "*batch"]:

@@ -1,76 +1,39 @@
-"""Admission: everything that comes from a user, a file or a server passes one of these functions.
+"""Admission: records and private values from a user or a file pass one of these functions; public
+points those of `_points`.
 
-A public point is checked, projected onto its space and then holds to 1e-12. Records and labels are
-private: each one is read on its own, nothing that one of them holds raises or warns, and no message
-shows a value. Only the form of the whole (is it a sequence, how many, the shape of a numeric array)
-can be refused.
+Records and labels are private: each one is read on its own, nothing that one of them holds raises
+or warns, and no message shows a value. Only the form of the whole (is it a sequence, how many, the
+shape of a numeric array) can be refused.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from .._errors import InvalidArgument, shape_hint
 from .._isolation import isolated
-from .._trees import map_leaves
+from .._trees import all_finite, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
+from ._clamp import LOOSE, folded
+from ._domain import Domain
 from ._sources import (
     AbstractSource,
+    Columns,
     Held,
     as_float64,
     form_of,
     read_rows,
     same_count,
-    side_by_side,
     source_of,
     taken,
     unmasked,
 )
 from ._stream import Stream, stream_of
-
-LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
-EXACT = 1e-12  # relative error to which it lies there afterwards
-
-
-@isolated
-def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
-    """A public or released point (start, base, centre, a server's x_t), carried onto its space.
-
-    Args:
-        manifold: The space.
-        name: The argument's name, for the error.
-        point: One point of the space, to a relative error of 1e-6.
-
-    Returns:
-        The point in float64; its equations hold to 1e-12.
-
-    Raises:
-        InvalidArgument: Not one finite point of the space.
-        PrecisionError: JAX's 64 bits are switched off.
-    """
-    # a copy: what was given may change, and a formula may return its argument
-    checked = map_leaves(np.array, manifold._coerce(name, point))
-    if manifold._batch_shape(checked) != ():
-        raise InvalidArgument(
-            f"argument `{name}` has batch axes; give a single point of {manifold!r}"
-        )
-    if not np.asarray(manifold._belongs(checked, LOOSE)):
-        raise InvalidArgument(
-            f"argument `{name}` is not a point of {manifold!r}; `manifold.project` makes one of an"
-            " ambient array"
-        )
-    repaired = map_leaves(np.asarray, manifold._repair(checked))
-    if not np.asarray(manifold._belongs(repaired, EXACT)):
-        raise InvalidArgument(
-            f"argument `{name}` cannot be carried onto {manifold!r} to a relative error of"
-            f" {EXACT:g}; float64 does not hold this point, choose one that is better conditioned"
-        )
-    return repaired
 
 
 def admit_manifold(manifold: object, X: object, order: str) -> AbstractManifold:
@@ -145,22 +108,10 @@ def admit_in_parts(
             _with_trailing(m, called, column, type(column).__name__)
             _check_batch(m, called, column.shape[: column.ndim - len(m.shape)], at_least)
         sources.append(source)
-    source = side_by_side(name, sources) if isinstance(manifold, Product) else sources[0]
+    source = Columns(name, sources) if isinstance(manifold, Product) else sources[0]
     source.called = name
     admit = functools.partial(_admit_part, manifold, name)
     return stream_of(source, admit), source.n
-
-
-def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
-    """(number of the first record, some records as they were given): a few at a time where they are
-    read in parts, else all at once. For what looks at records without a guarantee.
-    """
-    records, n = admit_in_parts(manifold, "X", X, at_least=0)
-    if isinstance(records, Stream):
-        for start in range(0, n, records.rows):
-            yield start, records.source.fetched(start, min(start + records.rows, n))
-    else:
-        yield 0, X
 
 
 def _admit_part(manifold: AbstractManifold, name: str, part: RecordsLike) -> Point:
@@ -256,3 +207,46 @@ def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray, kin
             + shape_hint(name, tuple(array.shape), shape, kind)
         )
     return array
+
+
+# ------------------------------------------------------------------ one private value
+def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
+    """A single private value of the right shape and finite. The message never shows what it was."""
+    checked = map_leaves(np.asarray, manifold._coerce(name, value))  # on the host
+    if manifold._batch_shape(checked) != ():
+        raise InvalidArgument(
+            f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"
+        )
+    if not all_finite(checked):
+        raise InvalidArgument(
+            f"argument `{name}` has entries that are not finite; replace such records before"
+            " computing it (Ball.clamp does). Nothing was spent"
+        )
+    return checked
+
+
+@isolated
+def admit_value(
+    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None
+) -> Point:
+    """Validate one private point, and move it into `domain` if given.
+
+    A value that satisfies the equations of the space loosely is carried onto it: formulas hold
+    there, and a frame that is off by 1e-12 is not the subspace that it spans. Every value is, by
+    the same formula, and each factor of a product by itself: one that projected only what is off by
+    more than rounding, and lifted lost eigenvalues then, would be a jump.
+
+    The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
+    given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
+
+    Raises:
+        InvalidArgument: Not one finite point of the manifold. The message never shows the value.
+    """
+    checked = one_value(manifold, name, value)
+    if not np.all(manifold._belongs(checked, LOOSE)):
+        raise InvalidArgument(
+            f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than"
+            " 1e-6). Nothing was spent"
+        )
+    point = manifold._repair(checked)
+    return point if domain is None else folded(domain, point)

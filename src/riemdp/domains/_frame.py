@@ -1,4 +1,4 @@
-"""How a domain is carried to its public center, where float64 is finest; rounding of sums.
+"""How a domain is carried to its public center, where float64 is finest.
 
 A release is as private as the distance of two means is computed well. About a center of condition
 1e13, or at 1e7 on a line, that distance drowns in rounding; about the identity, or at 0, it does
@@ -9,7 +9,6 @@ comes after it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,17 +99,3 @@ def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, 
     found = _here(manifold, at, x)
     belongs = manifold._belongs(found, LOOSE)
     return found, belongs & all_finite(found, belongs.ndim)
-
-
-BLOCK = 4096  # terms that are added at a time
-MOST_TERMS = BLOCK**3  # more records than any data set has
-
-
-def summation_error(n: int) -> float:
-    """Bound of the relative rounding error of a sum of n terms as this package adds them: blocks of
-    at most `BLOCK` terms in any order, then the sums of the blocks likewise.
-    """
-    levels = 1
-    while n > BLOCK:
-        n, levels = -(-n // BLOCK), levels + 1
-    return math.ulp(1.0) / 2 * BLOCK * levels if levels > 1 else math.ulp(1.0) / 2 * n

@@ -274,10 +274,10 @@ def _counted(block: Any, block_info: Any) -> np.ndarray:
 
 
 class Columns(AbstractSource):
-    """The factors of a product, read side by side."""
+    """Records of which each of several sources holds a part: the factors of a product."""
 
-    def __init__(self, factors: tuple[AbstractSource, ...]):
-        self.factors, self.n = factors, factors[0].n
+    def __init__(self, called: str, factors: Sequence[AbstractSource]):
+        self.factors, self.n = factors, same_count(called, [factor.n for factor in factors])
         self.piece = max(factor.piece for factor in factors)
 
     @property
@@ -342,12 +342,6 @@ def same_count(name: str, counts: Sequence[int]) -> int:
             f" {sorted(set(counts))}"
         )
     return counts[0]
-
-
-def side_by_side(name: str, sources: Sequence[AbstractSource]) -> AbstractSource:
-    """One source of records of which each of several holds a part."""
-    same_count(name, [source.n for source in sources])
-    return Columns(tuple(sources))
 
 
 def taken(name: str, X: Any) -> Any:

@@ -18,12 +18,12 @@ from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ._sources import (
     AbstractSource,
+    Columns,
     Held,
     as_float64,
     form_of,
     read_row,
     read_rows,
-    side_by_side,
     source_of,
     taken,
     unmasked,
@@ -100,7 +100,7 @@ def admit_stack_in_parts(
             held.called = name
             sources.append(held)
         one = len(columns) == 1 and columns[0] is X
-        source = sources[0] if one else side_by_side(name, sources)
+        source = sources[0] if one else Columns(name, sources)
         source.called = name
         stream = stream_of(source, functools.partial(_admit_stacks, name))
     if stream.n < at_least:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..domains import AdaptiveBall, Ball
 from ..mechanisms._base import Ready
-from ..mechanisms._counted import share_of_count
+from ..mechanisms._for_mean import share_of_count
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._mean import prepared_mean

@@ -21,7 +21,8 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._at_centre import AbstractAtCentre, LabelledRecords
 from ..mechanisms._classes import AbstractClasses
-from ..mechanisms._counted import Counted, share_of_count
+from ..mechanisms._counted import Counted
+from ..mechanisms._for_mean import share_of_count
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise

@@ -11,7 +11,7 @@ from typing import ClassVar
 from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
-from ..mechanisms._counted import check_wanted, share_of_count
+from ..mechanisms._for_mean import check_wanted, share_of_count
 from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy._noise import Noise
 from ..releases._table import PlanRow, smallest_count

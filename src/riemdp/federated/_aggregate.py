@@ -174,5 +174,5 @@ def moved_by_sum(
     carry = manifold.exp if local.update == "exp" else manifold.retract
     point = repaired(manifold, carry(current, step))
     if ball is not None:
-        point = ball.on(manifold).clamp_point(point)
+        point = ball.on(manifold).clamp(point)
     return point if bool(manifold.belongs(point, 1e-6)) else None

@@ -373,7 +373,7 @@ class Coordinator:
         ball = self.prirfed.problem.ball
         if ball is None or not self.prirfed.local.is_confined:
             return point
-        return ball.on(self.prirfed.problem.manifold).clamp_point(point)
+        return ball.on(self.prirfed.problem.manifold).clamp(point)
 
     def _following(self, replies: Sequence[Any], order: Sequence[str]) -> Point | None:
         """The next point from the replies of these agents; None: they are too few."""

@@ -16,7 +16,7 @@ import math
 from typing import Any
 
 from .._errors import InvalidArgument
-from ..domains._door import admit_point
+from ..domains._points import admit_point
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account
@@ -150,7 +150,7 @@ def admit_current(prirfed: PriRFed, current: Point) -> Point:
     local = prirfed.local
     if local.is_confined:
         assert problem.ball is not None  # `sensitivity="domain"` was checked when the plan was made
-        point = problem.ball.on(manifold).clamp_point(point)
+        point = problem.ball.on(manifold).clamp(point)
     return point
 
 

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError
-from ..domains._door import admit_in_parts, admit_point, admit_records
+from .._namespace import Floats
+from ..domains._door import admit_in_parts, admit_records
+from ..domains._points import admit_point
 from ..manifolds._base import Point
 from ..mechanisms._ball_search import SearchAnswers
-from ..mechanisms._common import Floats
 from ..privacy import gaussian
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership

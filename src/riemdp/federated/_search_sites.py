@@ -26,15 +26,14 @@ from .._errors import (
     invalid,
 )
 from .._isolation import isolation
+from .._namespace import Floats
 from .._parallel import in_turn
 from .._trees import leaves
 from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..mechanisms._common import Floats
-from ..mechanisms._lattice import scale_for, slack_of, with_noise
-from ..mechanisms._purse import Purse
+from ..mechanisms._lattice import Purse, scale_for, slack_of, with_noise
 from ..mechanisms._search_records import SearchRecords
 from ..mechanisms._streamed_search import StreamedRecords
 from ..optimizers._records import whole_sum

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from .._errors import integer, invalid, magnitude, real
 from .._isolation import isolated
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..manifolds._base import AbstractManifold, Point, Tangent
-from ..mechanisms._common import Floats
 from ..optimizers._account import Account
 from ..optimizers._checks import check_data
 from ..optimizers._kernels import gradient_function

@@ -24,9 +24,10 @@ from ..statistics import TangentMean
 from ..statistics._membership import Membership
 from ..statistics._tangent_mean import shortened_logs
 from ._ball_search import run_short_search
+from ._base import BudgetedMechanism
 from ._common import needs_log
+from ._lattice import Purse
 from ._private_ball import BallSearch
-from ._purse import BudgetedMechanism, Purse
 from ._search_plan import plan_short_search
 from ._search_records import SearchRecords
 from ._streamed_search import SearchPeople

@@ -14,25 +14,18 @@ import dataclasses
 import math
 from fractions import Fraction
 
-import numpy as np
-
 from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
+from .._namespace import Floats
 from ..domains._adaptive import SearchDomain
-from ..domains._door import admit_point
-from ..domains._ends import end_of
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
-from ._common import Floats
 from ._search_plan import HALF_OCTAVES, ROOT_TWO, SCALE_STEPS, SearchPlan
-from ._shrinking import bend_of, kept
+from ._shrinking import next_center
 
 # The range of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
 SCALE_RANGE = 80.0
 _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
 _MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
-# A move after which the centre may still be far: in units of the curvature's radius, and of the
-# radius that vectors were clipped at.
-_LONG, _CLIPPED = 1.0, 0.3
 
 
 class SearchAnswers(abc.ABC):
@@ -91,12 +84,13 @@ class SearchAnswers(abc.ABC):
         take the end of `stretch` times it as the centre. True: the move was so long that the next
         centre may still be far from the records, a function of released numbers.
         """
-        manifold, r = self.manifold, radius * self.unit
+        r = radius * self.unit
         noisy, scale = self.noisy_mean(r, share)
-        y = kept(self.noise, manifold, self.center, stretch * noisy, stretch * scale, r)
-        self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
-        length = float(np.linalg.norm(y))
-        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
+        center, far = next_center(
+            self.noise, self.manifold, self.center, noisy, scale, stretch=stretch, radius=r
+        )
+        self.take(center)
+        return far
 
 
 @dataclasses.dataclass

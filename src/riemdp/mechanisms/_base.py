@@ -13,11 +13,13 @@ from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
 from ..inference._region import Observation
 from ..privacy import Budget, Guarantee, Ledger, charge
-from ..privacy._arithmetic import IDEALISED
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
+from ..privacy._noise import Noise
 from ..privacy._permit import Permit, Receipt
 from ..randomness import NoiseSource, noise_source
+from ._lattice import Purse, check_drawable, has_laplace_grid
 from ._release import Release
 
 Value = TypeVar("Value")
@@ -182,6 +184,59 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             observation=drawn.observation,
             receipt=receipt,
         )
+
+
+class BudgetedMechanism(AbstractMechanism[Value]):
+    """A mechanism that answers one or several questions with the noise of one budget.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0). The shares of all answers add up to at most 1 (`Purse`).
+
+    Source:
+        docs/proofs/private-ball.md.
+    """
+
+    def __init__(self, budget: Budget | Noise):
+        self.noise = Noise.of(budget)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release."""
+        return self.noise.guarantee
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether all noise is on public grids: "lattice" where delta > 0, or where no vector with
+        noise has more than ten coordinates.
+        """
+        widest = self._widest
+        known = widest is not None and has_laplace_grid(widest)
+        return LATTICE if known or not self.noise.is_pure else IDEALISED
+
+    @property
+    def _widest(self) -> int | None:
+        """The most coordinates that get noise together: a public number. None where it is not
+        stated.
+        """
+        return None
+
+    @property
+    def _coordinates(self) -> int:
+        """How many coordinates get noise together: what `arithmetic` knows, unless stated."""
+        return self._widest or 1
+
+    def _purse(self, source: NoiseSource) -> Purse:
+        """The noise of one release."""
+        return Purse(self.noise, source)
+
+    def _check_noise(self) -> None:
+        check_drawable(self.noise, self._coordinates)
+
+    @property
+    def quoted_budget(self) -> Budget | None:
+        """The budget, or what a share of one keeps within."""
+        return self.noise.budget
 
 
 Made = TypeVar("Made")

@@ -27,14 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import integer, invalid
-from ..domains._frame import MOST_TERMS, summation_error
-from ..domains._stream import pairwise_sum
+from .._namespace import Floats
+from ..domains._sums import MOST_TERMS, pairwise_sum, summation_error
 from ..manifolds._spectral import unpack
 from ..privacy._noise import Noise
 from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
-from ._common import Floats
-from ._purse import Purse
+from ._lattice import Purse
 
 _WEIGHT = 1.0 / math.sqrt(2.0)  # of sizes and of second moments, in the vector of a classifier
 SQUARES = 1.5  # the weight of |z|^2 in the vector of a sample

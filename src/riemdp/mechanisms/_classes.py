@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball
 from ..domains._ends import end_of
@@ -31,7 +32,6 @@ from ..statistics._membership import Membership
 from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
 from ._base import Drawn
 from ._class_sums import ClassMeans, ClassMoments, ClassSums, public_sizes
-from ._common import Floats
 
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
 

@@ -1,39 +1,33 @@
 """What mechanisms of one value share: `PointMechanism` and `PureMechanism`, checks of public
-arguments and of a private value's form, and calibration.
+arguments, and calibration. No private value comes here.
 """
 
 from __future__ import annotations
 
-import abc
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import invalid, one_of, real
 from .._isolation import isolated
-from .._trees import all_finite, map_leaves
 from ..domains import Ball, Domain
-from ..domains._clamp import LOOSE
 from ..inference._error_law import ErrorLaw
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, pure
+from ..privacy import Budget, Guarantee, gaussian, pure
+from ..privacy._guarantee import ADJACENCIES as ADJACENCIES
 from ..privacy._noise import LaplaceNoise, Noise
-from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Drawn
 
 if TYPE_CHECKING:
     from .._namespace import Array
 
-Floats = NDArray[np.float64]
 
 CALIBRATIONS = ("analytic", "classical")
-ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
 
 
 # -------------------------------------------------------------------- public arguments
@@ -97,46 +91,6 @@ def gaussian_multiplier(budget: Budget | Noise, calibration: str) -> float:
     return math.sqrt(2 * math.log(1.25 / budget.delta)) / budget.epsilon
 
 
-# -------------------------------------------------------------------- private values
-def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
-    """A single private value of the right shape and finite. The message never shows what it was."""
-    checked = map_leaves(np.asarray, manifold._coerce(name, value))  # on the host
-    if manifold._batch_shape(checked) != ():
-        raise InvalidArgument(
-            f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"
-        )
-    if not all_finite(checked):
-        raise InvalidArgument(
-            f"argument `{name}` has entries that are not finite; replace such records before"
-            " computing it (Ball.clamp does). Nothing was spent"
-        )
-    return checked
-
-
-def admitted(manifold: AbstractManifold, name: str, value: Point, domain: Domain | None) -> Point:
-    """Validate one private point, and move it into `domain` if given.
-
-    A value that satisfies the equations of the space loosely is carried onto it: formulas hold
-    there, and a frame that is off by 1e-12 is not the subspace that it spans. Every value is, by
-    the same formula, and each factor of a product by itself: one that projected only what is off by
-    more than rounding, and lifted lost eigenvalues then, would be a jump.
-
-    The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
-    given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
-
-    Raises:
-        InvalidArgument: Not one finite point of the manifold. The message never shows the value.
-    """
-    checked = one_value(manifold, name, value)
-    if not np.all(manifold._belongs(checked, LOOSE)):
-        raise InvalidArgument(
-            f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than"
-            " 1e-6). Nothing was spent"
-        )
-    point = manifold._repair(checked)
-    return point if domain is None else domain.fold_value(point)
-
-
 # -------------------------------------------------------------------- mechanisms of one value
 class PointMechanism(AbstractMechanism[Any]):
     """A mechanism for one point (or tangent vector) of a manifold, with one scale of noise.
@@ -165,6 +119,11 @@ class PointMechanism(AbstractMechanism[Any]):
     """Whether it draws by the private gradient of the mean's objective."""
     stays_in_ball: ClassVar[bool] = False
     """Whether releases are moved into the public ball."""
+
+    @property
+    def _domain(self) -> Domain | None:
+        """The public ball, bound to the space."""
+        return None if self.ball is None else self.ball.on(self.manifold)
 
     @property
     def quoted_budget(self) -> Budget | None:
@@ -202,19 +161,48 @@ class PointMechanism(AbstractMechanism[Any]):
         law = self.error_law
         return {"error": "no formula" if law is None else law.kind}
 
-    @abc.abstractmethod
-    def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation | None]:
-        """The released point, from the admitted value, and the noisy vector that it was made of."""
-
-    @final
-    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
-        noisy, seen = self._noisy(value, source)
+    def _made(self, noisy: Point, seen: Observation | None = None) -> Drawn:
+        """What was drawn: the released point, and the noisy vector that it was made of."""
         return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details, seen)
 
     def _settle(self, **values: object) -> None:
         """Set fields of a frozen instance, from its own `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+class GaussianMechanism(PointMechanism):
+    """A mechanism of Gaussian noise.
+
+    Attributes:
+        calibration: "analytic" or "classical"; see `gaussian_multiplier`.
+        noise_multiplier: sigma over the sensitivity that the noise is made for.
+    """
+
+    needs_delta: ClassVar[bool] = True
+    calibration: str
+    noise_multiplier: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release; sigma is `noise_multiplier` sensitivities, rounded up."""
+        return self._guarantee
+
+    @functools.cached_property
+    def _guarantee(self) -> Guarantee:
+        return self._quoted(gaussian(self.noise_multiplier, adjacency=self.adjacency))
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise in every coordinate."""
+        return self.scale
+
+    def _check_calibration(self) -> float:
+        """Check the calibration, and fix and return the noise multiplier."""
+        one_of("calibration", self.calibration, CALIBRATIONS)
+        z = gaussian_multiplier(self.budget, self.calibration)
+        self._settle(noise_multiplier=z)
+        return z
 
 
 class PureMechanism(PointMechanism):

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._ends import end_of
-from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._sums import MOST_TERMS, summation_error
 from ..inference._comparison import SampleMean, covariance_above, variance_above
 from ..inference._error_law import gaussian_law, laplace_law
 from ..privacy._noise import Noise
@@ -22,7 +23,6 @@ from ._at_centre import Found
 from ._base import Drawn
 from ._class_sums import SQUARES, ClassSpreads
 from ._classes import AbstractClasses
-from ._common import Floats
 from ._lattice import slack_of
 
 MOST_COORDINATES = 256  # of a tangent vector, for which second moments are released

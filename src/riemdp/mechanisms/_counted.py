@@ -1,6 +1,6 @@
 """`Counted`: a mean and, for a small share of the budget, how many records lay outside the ball.
 
-To check the privacy of a release, read this file, `_purse.py` and `AbstractMechanism.release`:
+To check the privacy of a release, read this file, `Purse` and `AbstractMechanism.release`:
 
 1. `share_of_count` shares the budget by public numbers (budget, n), before any record is read.
 2. The count changes by at most 1 when one record is replaced, added or removed.
@@ -16,7 +16,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from .._errors import InvalidArgument, invalid
+from .._errors import InvalidArgument
 from ..inference._counts import OutsideCount
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import IDEALISED, LATTICE
@@ -26,41 +26,7 @@ from ..randomness import NoiseSource
 from ..statistics import Records
 from ._at_centre import LabelledRecords
 from ._base import AbstractMechanism, Drawn
-from ._lattice import check_drawable
-from ._purse import Purse
-
-MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417
-LEAST = 0.005
-PRECISE = 0.02  # of n: a count is not released more precisely than this, unless `LEAST` does
-USEFUL = 0.25  # of n: a count that is less precise than this is not worth its share
-
-
-def check_wanted(wanted: bool | None) -> None:
-    """Refuse what is no answer to whether the records outside the ball are counted."""
-    if wanted is not None and not isinstance(wanted, bool):
-        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
-
-
-def share_of_count(noise: Noise, n: int, wanted: bool | None) -> Fraction:
-    """The share of a budget that the count of records outside the ball takes, of mu^2 or of
-    epsilon: public numbers only.
-
-    Args:
-        noise: Of the whole budget.
-        n: The public number of records, or its lower bound.
-        wanted: False for no count; None for one where its standard deviation is at most a quarter
-            of n; True for one in any case.
-
-    Returns:
-        The share, 0 for no count.
-
-    Raises:
-        InvalidArgument: `wanted` is none of these.
-    """
-    check_wanted(wanted)
-    share = min(MOST, max(LEAST, noise.share_of_count(PRECISE * n)))
-    useful = wanted or noise.count_deviation(share) <= USEFUL * n
-    return Fraction(share) if useful and wanted is not False else Fraction(0)
+from ._lattice import Purse, check_drawable
 
 
 class Counted(AbstractMechanism[tuple[Any, int]]):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._errors import integer
+from .._namespace import Floats
 from ..domains import Ball
 from ..domains._clamp import in_parts, readable
 from ..domains._door import admit_records
@@ -27,11 +27,8 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records, TangentMean
 from ..statistics._second_moment import SecondMoment, of_rows
-from ._base import EITHER, Drawn
+from ._base import EITHER, BudgetedMechanism, Drawn
 from ._lattice import scale_for, slack_of
-from ._purse import BudgetedMechanism
-
-Floats = NDArray[np.float64]
 
 _PLACE = "the noisy mean that the direction was taken from"
 

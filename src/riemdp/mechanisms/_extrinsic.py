@@ -13,20 +13,20 @@ import numpy as np
 
 from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
 from .._trees import leaves, map_leaves
+from ..domains._door import one_value
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
-from ..privacy import Budget, Guarantee, gaussian
+from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._spectral import symmetric_normals
+from ._base import Drawn
 from ._common import (
     ADJACENCIES,
-    CALIBRATIONS,
+    GaussianMechanism,
     PointMechanism,
     PureMechanism,
-    gaussian_multiplier,
-    one_value,
     rounded_up,
 )
 from ._for_mean import MeanFacts
@@ -54,7 +54,7 @@ class _Extrinsic(PointMechanism):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ExtrinsicGaussian(_Extrinsic):
+class ExtrinsicGaussian(_Extrinsic, GaussianMechanism):
     """Baseline: release an ambient array with Gaussian noise and project it to the manifold.
 
     The noise is iid on the linear space that holds the manifold (symmetric matrices for SPD
@@ -79,7 +79,6 @@ class ExtrinsicGaussian(_Extrinsic):
 
     name: ClassVar[str] = "extrinsic-gaussian"
     words: ClassVar[str] = "Gaussian noise on the matrix or vector entries"
-    needs_delta: ClassVar[bool] = True
 
     manifold: AbstractManifold
     _: dataclasses.KW_ONLY
@@ -92,22 +91,11 @@ class ExtrinsicGaussian(_Extrinsic):
     scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        one_of("calibration", self.calibration, CALIBRATIONS)
         truth("project", self.project)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = magnitude("sensitivity", self.sensitivity)
-        z = gaussian_multiplier(self.budget, self.calibration)
-        self._settle(sensitivity=sensitivity, noise_multiplier=z, scale=rounded_up(z * sensitivity))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of one release; sigma is `noise_multiplier` sensitivities, rounded up."""
-        return gaussian(self.noise_multiplier, adjacency=self.adjacency)
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise in every ambient coordinate."""
-        return self.scale
+        scale = rounded_up(self._check_calibration() * sensitivity)
+        self._settle(sensitivity=sensitivity, scale=scale)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> ExtrinsicGaussian:
@@ -119,8 +107,9 @@ class ExtrinsicGaussian(_Extrinsic):
             adjacency=facts.adjacency,
         )
 
-    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, None]:
-        return self._projected(value, _ambient_normals(self.manifold, source), self.scale), None
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+        z = _ambient_normals(self.manifold, source)
+        return self._made(self._projected(value, z, self.scale))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,11 +160,11 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
             adjacency=facts.adjacency,
         )
 
-    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, None]:
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         z = _ambient_normals(self.manifold, source)
         length = math.sqrt(sum(float(np.sum(leaf**2)) for leaf in leaves(z)))
         radius = self.scale * float(source.gammas(float(ambient_dimension(self.manifold))))
-        return self._projected(value, z, radius / length), None
+        return self._made(self._projected(value, z, radius / length))
 
 
 def ambient_dimension(manifold: AbstractManifold) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .._errors import invalid
 from .._trees import leaves
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
@@ -19,7 +20,40 @@ from ..privacy._noise import Noise
 from ..statistics import AmbientMean, FrechetMean
 from ..statistics._sensitivity import REPLACE_ONE, public_weights
 from ._common import PointMechanism, PureMechanism
-from ._counted import Counted, check_wanted, share_of_count
+from ._counted import Counted
+
+MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417
+LEAST = 0.005
+PRECISE = 0.02  # of n: a count is not released more precisely than this, unless `LEAST` does
+USEFUL = 0.25  # of n: a count that is less precise than this is not worth its share
+
+
+def check_wanted(wanted: bool | None) -> None:
+    """Refuse what is no answer to whether the records outside the ball are counted."""
+    if wanted is not None and not isinstance(wanted, bool):
+        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
+
+
+def share_of_count(noise: Noise, n: int, wanted: bool | None) -> Fraction:
+    """The share of a budget that the count of records outside the ball takes, of mu^2 or of
+    epsilon: public numbers only.
+
+    Args:
+        noise: Of the whole budget.
+        n: The public number of records, or its lower bound.
+        wanted: False for no count; None for one where its standard deviation is at most a quarter
+            of n; True for one in any case.
+
+    Returns:
+        The share, 0 for no count.
+
+    Raises:
+        InvalidArgument: `wanted` is none of these.
+    """
+    check_wanted(wanted)
+    share = min(MOST, max(LEAST, noise.share_of_count(PRECISE * n)))
+    useful = wanted or noise.count_deviation(share) <= USEFUL * n
+    return Fraction(share) if useful and wanted is not False else Fraction(0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
+from .._namespace import Floats
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold, Euclidean
 from ..privacy import Budget
@@ -29,7 +30,6 @@ from ..randomness import NoiseSource
 from ..statistics._second_moment import clip_rows, of_rows
 from ._at_centre import MOST_COORDINATES, LabelledRecords
 from ._base import Drawn
-from ._common import Floats
 from ._regression import AbstractRegression, TargetRange, admit_targets
 from ._ridge import Fitted, regressed, weights
 

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from .._isolation import isolated
 from .._trees import leaves, map_leaves
-from ..domains import Ball, Domain
+from ..domains import Ball
 from ..domains._domain import loses_far
-from ..domains._stream import Stream, mean_of
+from ..domains._door import admit_value
+from ..domains._stream import Stream
+from ..domains._sums import mean_of
 from ..inference._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
@@ -36,7 +38,8 @@ from ..sampling._laplace import (
     warn_if_slow,
 )
 from ..statistics._sensitivity import public_weights
-from ._common import ADJACENCIES, PureMechanism, admitted, optional_domain, rounded_up
+from ._base import Drawn
+from ._common import ADJACENCIES, PureMechanism, optional_domain, rounded_up
 from ._for_mean import MeanFacts
 
 _FAR_OUT = 16.0  # a proposal without a ball; of matrices, float64 resolves little beyond
@@ -234,13 +237,9 @@ class KNormGradient(PureMechanism):
         assert self.strong_convexity is not None
         return self.strong_convexity
 
-    @property
-    def _domain(self) -> Domain | None:
-        return None if self.ball is None else self.ball.on(self.manifold)
-
     # ---------------------------------------------------------------- the release
     def _admit(self, value: Point) -> Admitted:
-        point = admitted(self.manifold, "value", value, self._domain)
+        point = admit_value(self.manifold, "value", value, self._domain)
         offset = float(self._gradient_norms(map_leaves(lambda leaf: leaf[None], point))[0])
         if math.isfinite(offset) and offset > _FAR * self.scale:
             raise InvalidArgument(
@@ -258,11 +257,11 @@ class KNormGradient(PureMechanism):
             )
         return Admitted(point, offset)
 
-    def _noisy(self, value: Admitted, source: NoiseSource) -> tuple[Point, Observation | None]:
+    def _draw(self, value: Admitted, source: NoiseSource) -> Drawn:
         released = self._accepted(value.point, value.offset, source)
         domain = self._domain
-        point = released if domain is None else domain.clamp_point(released)
-        return point, self._seen(point)
+        point = released if domain is None else domain.clamp(released)
+        return self._made(point, self._seen(point))
 
     def _seen(self, point: Point) -> Observation | None:
         # Only for the mean, on flat spaces, is |grad F| the distance itself.

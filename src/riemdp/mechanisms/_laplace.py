@@ -3,7 +3,7 @@
 To check the privacy of a release, read this file and `AbstractMechanism.release`:
 
 1. `_admit` moves the value into the public ball, if any.
-2. `_noisy` draws x with density C exp(-d(x, value) / s), exactly. Where the law on the whole space
+2. `_drawn` draws x with density C exp(-d(x, value) / s), exactly. Where the law on the whole space
    is drawn and the space is homogeneous, C is the same for every value, and s = sensitivity /
    epsilon. Otherwise (Bures-Wasserstein, or truncated to a ball) C may change by as much again, and
    s = 2 sensitivity / epsilon. Both follow from |d(x, a) - d(x, b)| <= d(a, b).
@@ -22,7 +22,8 @@ import numpy as np
 
 from .._errors import magnitude, one_of
 from .._trees import map_leaves
-from ..domains import Ball, Domain
+from ..domains import Ball
+from ..domains._door import admit_value
 from ..inference._error_law import (
     ErrorLaw,
     keeps_near,
@@ -46,7 +47,8 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
-from ._common import ADJACENCIES, PureMechanism, admitted, optional_domain, rounded_up
+from ._base import Drawn
+from ._common import ADJACENCIES, PureMechanism, optional_domain, rounded_up
 from ._for_mean import MeanFacts
 
 
@@ -130,17 +132,13 @@ class RiemannianLaplace(PureMechanism):
         self._settle(sensitivity=sensitivity, scale=scale)
         self._settle(truncated=truncated, tries=tries)
 
-    @property
-    def _domain(self) -> Domain | None:
-        return None if self.ball is None else self.ball.on(self.manifold)
-
     def _admit(self, value: Point) -> Point:
-        return admitted(self.manifold, "value", value, self._domain)
+        return admit_value(self.manifold, "value", value, self._domain)
 
-    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, Observation | None]:
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         point, domain = self._drawn(value, source), self._domain
-        point = point if domain is None else domain.clamp_point(point)
-        return point, self._seen(point)
+        point = point if domain is None else domain.clamp(point)
+        return self._made(point, self._seen(point))
 
     def _drawn(self, value: Point, source: NoiseSource) -> Point:
         """A point of the law about the value, which may be published."""

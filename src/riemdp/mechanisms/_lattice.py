@@ -8,22 +8,29 @@ Rounding moves each coordinate by at most g / 2, so two neighbours by at most g 
 which `on_grid` adds to the sensitivity. float64 holds k and the noise, so it rounds their exact
 sum once. Which numbers can come out is the same for all data.
 Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md.
+
+`Purse` hands this noise out by shares: it is the one place where a share of a budget becomes noise.
+To check what several answers of one release cost together, read it and `privacy/_noise.py`: a share
+is an exact fraction, it is taken before its noise is drawn, and once the shares would add up to
+more than 1 the answer is refused, undrawn. By the public plan of a mechanism that cannot happen.
+Proof: docs/proofs/private-ball.md.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import invalid
+from .._errors import RiemdpError, invalid
+from .._namespace import Floats
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..randomness._discrete_laplace import MOST_DIMENSIONS
 from ..randomness._rounded import scale_up
-from ._common import Floats
 
 if TYPE_CHECKING:
     from .._namespace import Array
@@ -204,3 +211,66 @@ def laplace_of_integer(scale: float, source: NoiseSource) -> float:
     exponent = min(0, exponent_of_grid(scale))
     noise = source.laplace_integer(int(math.ldexp(scale, -exponent)))
     return math.ldexp(float(noise), exponent)
+
+
+class Purse:
+    """The noise of one release: it hands out shares, draws, and refuses before the draw what would
+    be more than the whole.
+
+    Args:
+        noise: Of the whole release, whose guarantee was charged.
+        source: What noise is drawn from.
+    """
+
+    def __init__(self, noise: Noise, source: NoiseSource):
+        self.noise, self.source = noise, source
+        self.left = Fraction(1)
+
+    def take(self, share: float | Fraction) -> Noise:
+        """The noise of one more answer, whose share is then spent.
+
+        Raises:
+            RiemdpError: All shares together would be more than the whole, or this one is not above
+                0. Nothing may be drawn.
+        """
+        exact = Fraction(share)
+        if not 0 < exact <= self.left:
+            raise RiemdpError(
+                "an answer of a release would cost more than is left of its budget; it was not"
+                " drawn"
+            )
+        self.left -= exact
+        return self.noise.share(exact)
+
+    def count(self, exact: float, share: float | Fraction) -> float:
+        """A count, which neighbours change by at most 1, with noise: a multiple of a grid that
+        holds the integers.
+        """
+        part = self.take(share)
+        if part.is_pure:
+            return float(exact) + laplace_of_integer(part.multiplier, self.source)
+        return float(exact) + noise_of_integer(
+            math.nextafter(part.multiplier, math.inf), self.source
+        )
+
+    def add(
+        self, y: Array | Floats, sensitivity: float, share: float | Fraction
+    ) -> tuple[Floats, float, float]:
+        """Orthonormal coordinates, which neighbours move by at most `sensitivity`, with noise; the
+        scale of the noise, and what rounding to a grid adds to its length.
+        """
+        (noisy,), scale, slack = self.add_apart([np.asarray(y)], sensitivity, share)
+        return noisy, scale, slack
+
+    def add_apart(
+        self, vectors: list[Floats], sensitivity: float, share: float | Fraction
+    ) -> tuple[list[Floats], float, float]:
+        """The same for several vectors, each with noise of its own for the sensitivity: of any two
+        neighbours only one of them may differ (parallel composition; docs/proofs/class-means.md,
+        Lemma 1). So it is for sums over the parts of a partition that is public, where a neighbour
+        keeps a record in its part.
+        """
+        part, dim = self.take(share), vectors[0].size
+        scale = scale_for(part, sensitivity, dim)
+        made = [with_noise(one, scale, self.source, pure=part.is_pure) for one in vectors]
+        return made, scale, slack_of(scale, dim, pure=part.is_pure)

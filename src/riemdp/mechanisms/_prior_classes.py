@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import SMALLEST_MAGNITUDE, InvalidArgument, integer, invalid
+from .._namespace import Floats
 from ..domains._door import admit_records
-from ..domains._stream import pairwise_sum
+from ..domains._sums import pairwise_sum
 from ..privacy import Budget, Guarantee
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
@@ -25,12 +26,10 @@ from ..statistics._membership import Membership
 from ..statistics._public_prior import PublicPrior
 from ..statistics._tangent_mean import clipped
 from ._at_centre import LabelledRecords
-from ._base import Drawn
+from ._base import BudgetedMechanism, Drawn
 from ._class_sums import ClassContrasts, ClassSums, contrast_basis, public_sizes
 from ._classes import positions
-from ._common import Floats
 from ._prior_mean import ASSUMES
-from ._purse import BudgetedMechanism
 
 CONTRASTS = "contrasts"
 

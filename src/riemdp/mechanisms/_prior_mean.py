@@ -12,12 +12,14 @@ Proof: docs/proofs/prior.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .._errors import integer, invalid
+from .._namespace import Floats
 from ..domains._door import admit_in_parts
 from ..domains._ends import end_of
 from ..inference._facts import Query
@@ -33,13 +35,11 @@ from ..statistics._prior_constants import (
     SECOND_STAGE_FROM,
     STAGES,
 )
-from ..statistics._public_prior import PublicPrior, Shape
+from ..statistics._public_prior import PublicPrior, clip_radius, shaped_lengths, transported
 from ..statistics._query import other_count
-from ..statistics._shaped_mean import ShapedMean, clip_radius, shaped_lengths, transported
-from ._base import Drawn
-from ._common import Floats
+from ..statistics._shaped_mean import Shape, ShapedMean
+from ._base import BudgetedMechanism, Drawn
 from ._lattice import scale_for
-from ._purse import BudgetedMechanism
 
 ASSUMES = (
     "the people of the public prior are none of the private ones, and its records were not chosen"
@@ -156,10 +156,8 @@ class PriorMean(BudgetedMechanism[Any]):
             query = ShapedMean.of(shape, stage.radius, self.n)
             mean = query.coordinates(query.prepare(value))
             noisy, scale, _ = purse.add(mean, query.sensitivity, stage.share)
-            # from here on only released numbers are looked at
-            y = shrunk(shape, noisy, scale) if answers else kept_near(shape, noisy, scale)
+            shape = after(shape, noisy, scale, shrunk if answers else kept_near)
             answers.append(noisy)
-            shape = transported(shape, end_of(self.manifold, shape.center, shape.basis @ y))
         last = self.stages[-1]
         facts = {
             "n": self.n,
@@ -198,6 +196,14 @@ def mean_in_words(error: float | None) -> str:
         f"the public mean alone, expected to be wrong by {error:.4g} for one more person (measured"
         " on public people)"
     )
+
+
+def after(
+    shape: Shape, noisy: Floats, scale: float, kept: Callable[[Shape, Floats, float], Floats]
+) -> Shape:
+    """The shape at the end of what is kept of a noisy mean: it looks at released numbers alone."""
+    y = kept(shape, noisy, scale)
+    return transported(shape, end_of(shape.manifold, shape.center, shape.basis @ y))
 
 
 def kept_near(shape: Shape, noisy: Floats, scale: float) -> Floats:

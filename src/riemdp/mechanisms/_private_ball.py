@@ -17,6 +17,7 @@ from .._errors import (
     integer,
     invalid,
 )
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
@@ -33,9 +34,8 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchAnswers, SearchResult, run_search
-from ._base import Drawn
-from ._common import Floats, needs_log
-from ._purse import BudgetedMechanism
+from ._base import BudgetedMechanism, Drawn
+from ._common import needs_log
 from ._search_plan import SearchPlan, plan_search
 from ._search_records import SearchRecords, final_radius, outside_of
 from ._shrinking import kept
@@ -111,6 +111,22 @@ class BallSearch:
 class OfRecords(BudgetedMechanism[Any]):
     """A mechanism that searches for a ball, and whose value is records and nothing else: an array
     of them, or a `Stream`.
+
+    Args:
+        manifold: A space with a logarithm.
+        search: An `AdaptiveBall`.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        docs/proofs/private-ball.md.
     """
 
     def __init__(
@@ -136,23 +152,7 @@ class OfRecords(BudgetedMechanism[Any]):
 
 class PrivateBall(OfRecords):
     """Release a ball that holds most records: where they are, how far they spread.
-
-    Args:
-        manifold: A space with a logarithm.
-        search: An `AdaptiveBall`.
-        n: The public number of records.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-
-    Raises:
-        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
-
-    Guarantee:
-        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
-        (epsilon, 0).
-
-    Source:
-        docs/proofs/private-ball.md.
-    """
+    See `OfRecords`."""
 
     name: ClassVar[str] = "private-ball"
     words: ClassVar[str] = (
@@ -177,23 +177,7 @@ class AdaptiveMean(OfRecords):
     spaces) or of the mean of their clipped tangent vectors at its centre (other spaces), with all
     of the budget that the search left. A record that is no point of the space counts as the centre
     in it, and where the released count of valid records says that there are such, the vector from
-    the centre to the mean is made longer by n over that count, its noise with it.
-
-    Args:
-        manifold: A space with a logarithm.
-        search: An `AdaptiveBall`.
-        n: The public number of records.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-
-    Raises:
-        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
-
-    Guarantee:
-        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
-        (epsilon, 0).
-
-    Source:
-        docs/proofs/private-ball.md.
+    the centre to the mean is made longer by n over that count, its noise with it. See `OfRecords`.
     """
 
     name: ClassVar[str] = "adaptive-mean"
@@ -205,7 +189,7 @@ class AdaptiveMean(OfRecords):
 
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
-        stretch, r = found.plan.stretch, records.size(found.radius)
+        r = records.size(found.radius)
         query = self._query(records.center, r)
         if isinstance(query, FrechetMean):
             local = query.frame.local
@@ -213,22 +197,36 @@ class AdaptiveMean(OfRecords):
             away = local.manifold.log(local.center, mean)
             y = local.manifold.to_coordinates(local.center, away)
         else:
-            local = query.domain
             y = records.coordinates(query)
         noisy, scale, slack = records.purse.add(y, query.sensitivity, found.left)
-        noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
-        shorter = kept(self.noise, local.manifold, local.center, noisy, scale, r)
-        released = end_of(local.manifold, local.center, shorter)
-        lengths = lengths_of(self.noise, scale, self.manifold.dim)
-        if isinstance(query, FrechetMean):
-            released = query.frame.back(released)
         facts = self.searching.facts(records, found) | {
             "ball": Ball(records.center, r),
             "radius": r,
             "query": Query.MEAN if isinstance(query, FrechetMean) else Query.TANGENTS,
             "outside": outside_of(records, found, found.radius),
         }
-        law = shrunk_law(self.manifold, r, lengths)
+        return self._made(query, noisy, scale, slack, found.plan.stretch, facts)
+
+    def _made(
+        self,
+        query: FrechetMean | TangentMean,
+        noisy: Floats,
+        scale: float,
+        slack: float,
+        stretch: float,
+        facts: dict[str, Any],
+    ) -> Drawn:
+        """What is released: a function of noisy coordinates and of public facts. `slack` is what
+        rounding to a grid adds to the noise, `stretch` what both are multiplied by.
+        """
+        local = query.frame.local if isinstance(query, FrechetMean) else query.domain
+        noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
+        shorter = kept(self.noise, local.manifold, local.center, noisy, scale, local.radius)
+        released = end_of(local.manifold, local.center, shorter)
+        if isinstance(query, FrechetMean):
+            released = query.frame.back(released)
+        lengths = lengths_of(self.noise, scale, self.manifold.dim)
+        law = shrunk_law(self.manifold, local.radius, lengths)
         seen = observed(query, noisy, lengths, slack, stretch)
         return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, magnitude, real
+from .._namespace import Floats
 from ..domains import AdaptiveBall, Ball
 from ..domains._stacks import admit_stack
 from ..manifolds import AbstractManifold
@@ -31,7 +32,6 @@ from ..statistics import Records
 from ..statistics._second_moment import SecondMoment, of_rows
 from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
 from ._base import Drawn
-from ._common import Floats
 from ._ridge import TARGET, ridge, weights
 
 PERSON_IS = "one matrix each: the mean of u u^T over that person's records, u tangent and target"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._namespace import Floats
 from ..manifolds._spectral import unpack
 from ..statistics._tangent_mean import kept_shares
-from ._common import Floats
 
 TARGET = 1.0 / math.sqrt(2.0)  # the weight k of the target
 _RELATIVE = 1e-9  # of the largest eigenvalue: no smaller one is believed

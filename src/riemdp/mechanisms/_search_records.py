@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .._namespace import Floats
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import in_parts, readable
@@ -22,8 +23,7 @@ from ..manifolds._base import Point
 from ..statistics import FrechetVariance, Records, TangentMean
 from ..statistics._tangent_mean import Flags, log_flagged
 from ._ball_search import SearchAnswers, SearchResult
-from ._common import Floats
-from ._purse import Purse
+from ._lattice import Purse
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

@@ -41,9 +41,8 @@ from ..statistics._second_moment import (
     of_rows,
     row_lengths,
 )
-from ._base import EITHER, Drawn
-from ._lattice import slack_of
-from ._purse import BudgetedMechanism, Purse
+from ._base import EITHER, BudgetedMechanism, Drawn
+from ._lattice import Purse, slack_of
 from ._search_plan import taken_for_valid
 
 _MOMENT = "the second-moment matrix of the clipped rows"

@@ -12,8 +12,10 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._namespace import Floats
+from ..domains._ends import end_of
+from ..domains._points import admit_point
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from .._namespace import Array
 
-Floats = NDArray[np.float64]
 
 # What is tried, as shares of the James-Stein estimate.
 _SHARES = (1.0, 0.92, 0.84, 0.76, 0.68, 0.6, 0.52, 0.44, 0.36, 0.28, 0.2, 0.12, 0.06)
@@ -33,6 +34,9 @@ _NUMBERS = 2048  # normals of a simulation; at least 8 and at most 48 vectors
 # Where curvature is negative, noise of this share of the largest distance is long: shrinking gains
 # from it on, and shorter noise is left as it is (docs/evidence/shrinking.md).
 _LONG_NOISE = 0.2
+# A move after which the centre may still be far: in units of the curvature's radius, and of the
+# radius that vectors were clipped at.
+_LONG, _CLIPPED = 1.0, 0.3
 
 
 def bend_of(manifold: AbstractManifold) -> float:
@@ -77,6 +81,25 @@ def kept(
     """What is released in the place of coordinates with noise of this scale; see `shortened`."""
     deviation = noise.deviation(scale, noisy.size)
     return shortened(manifold, base, noisy, deviation, radius, flat=not noise.is_pure)
+
+
+def next_center(
+    noise: Noise,
+    manifold: AbstractManifold,
+    center: Point,
+    noisy: Floats,
+    scale: float,
+    *,
+    stretch: float,
+    radius: float,
+) -> tuple[Point, bool]:
+    """The end of what is kept of `stretch` times a noisy mean of tangent vectors that were clipped
+    at `radius`, and whether the move was so long that it may still be far from the records.
+    """
+    y = kept(noise, manifold, center, stretch * noisy, stretch * scale, radius)
+    length = float(np.linalg.norm(y))
+    far = bend_of(manifold) * length > _LONG or length > _CLIPPED * radius
+    return admit_point(manifold, "center", end_of(manifold, center, y)), far
 
 
 def james_stein(noisy: Floats, deviation: float, radius: float) -> Floats:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .._namespace import Floats
 from ..domains._adaptive import SearchDomain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..statistics import TangentMean
-from ..statistics._membership import Floats, Membership
+from ..statistics._membership import Membership
 from ..statistics._tangent_mean import Flags, log_flagged
-from ._purse import Purse
+from ._lattice import Purse
 from ._search_records import SearchRecords, T
 
 

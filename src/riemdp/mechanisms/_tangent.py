@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._errors import invalid, magnitude, one_of
+from .._namespace import Floats
 from .._trees import map_leaves
-from ..domains._door import admit_point
+from ..domains._door import one_value
+from ..domains._points import admit_point
 from ..inference._error_law import ChiLaw, gaussian_law
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
-from ..privacy import Budget, Guarantee, gaussian
+from ..privacy import Budget
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._common import (
-    ADJACENCIES,
-    CALIBRATIONS,
-    Floats,
-    PointMechanism,
-    gaussian_multiplier,
-    one_value,
-)
+from ._base import Drawn
+from ._common import ADJACENCIES, GaussianMechanism
 from ._lattice import grid_of, on_grid, with_noise
 
 if TYPE_CHECKING:
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TangentGaussian(PointMechanism):
+class TangentGaussian(GaussianMechanism):
     """Release a tangent vector at a public point with isotropic Gaussian noise in the metric of
     that point.
 
@@ -77,7 +73,6 @@ class TangentGaussian(PointMechanism):
 
     name: ClassVar[str] = "tangent-gaussian"
     words: ClassVar[str] = "Gaussian noise in the tangent space at a public point"
-    needs_delta: ClassVar[bool] = True
 
     manifold: AbstractManifold
     at: Point
@@ -90,27 +85,12 @@ class TangentGaussian(PointMechanism):
     scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         at = admit_point(self.manifold, "at", self.at)
         sensitivity = magnitude("sensitivity", self.sensitivity)
-        z = gaussian_multiplier(self.budget, self.calibration)
+        z = self._check_calibration()
         scale = on_grid(z, sensitivity, self.manifold.dim)
-        self._settle(at=at, sensitivity=sensitivity, noise_multiplier=z, scale=scale)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of one release; sigma is `noise_multiplier` sensitivities, rounded up."""
-        return self._guarantee
-
-    @functools.cached_property
-    def _guarantee(self) -> Guarantee:
-        return self._quoted(gaussian(self.noise_multiplier, adjacency=self.adjacency))
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise in every orthonormal coordinate at the point."""
-        return self.scale
+        self._settle(at=at, sensitivity=sensitivity, scale=scale)
 
     @functools.cached_property
     def error_law(self) -> ChiLaw:
@@ -141,9 +121,9 @@ class TangentGaussian(PointMechanism):
     def _prepared(self) -> Any:
         return self.manifold._prepared(self.at)
 
-    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Tangent, None]:
+    def _draw(self, value: Floats, source: NoiseSource) -> Drawn:
         y = with_noise(value, self.scale, source, pure=False)
-        return self.manifold._from_coordinates_from(self._prepared, y), None
+        return self._made(self.manifold._from_coordinates_from(self._prepared, y))
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._namespace import Floats
 from .._trees import map_leaves
-from ..domains import Ball, Domain
+from ..domains import Ball
 from ..inference._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ..inference._region import Observation
 from ..manifolds._base import Point
-from ._common import Floats, PointMechanism
+from ._common import PointMechanism
 
 if TYPE_CHECKING:
     from .._namespace import Array
@@ -46,10 +47,6 @@ class AbstractTangentNoise(PointMechanism):
     def _at_base(self) -> Any:
         """What formulas need of the base, worked out once and for all."""
         return self.manifold._prepared(self.base)
-
-    @property
-    def _domain(self) -> Domain | None:
-        return None if self.ball is None else self.ball.on(self.manifold)
 
     @property
     def largest_distance(self) -> float | None:

@@ -23,10 +23,9 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._query import Records
-from ._base import Drawn
+from ._base import BudgetedMechanism, Drawn
 from ._common import needs_log
 from ._lattice import scale_for
-from ._purse import BudgetedMechanism
 from ._shrinking import james_stein, worth_shrinking
 
 

@@ -25,9 +25,9 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance
 from ..statistics._query import Records
-from ._base import Drawn
+from ._base import BudgetedMechanism, Drawn
+from ._lattice import Purse
 from ._private_ball import OfRecords
-from ._purse import BudgetedMechanism, Purse
 from ._search_records import outside_of
 
 _LINE = Euclidean()
@@ -91,19 +91,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
 
 class AdaptiveVariance(OfRecords):
     """Release the Frechet variance about the centre of a ball that is found on the way.
-
-    Args:
-        manifold: A space with a logarithm.
-        search: An `AdaptiveBall`.
-        n: The public number of records.
-        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
-
-    Raises:
-        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
-
-    Guarantee:
-        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
-        (epsilon, 0).
+    See `OfRecords`.
 
     Source:
         Proof: docs/proofs/variance.md.

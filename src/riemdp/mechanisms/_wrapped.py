@@ -21,24 +21,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._errors import invalid, magnitude, one_of, truth
+from .._namespace import Floats
 from ..domains import Ball, Domain
-from ..domains._door import admit_point
+from ..domains._door import admit_value
 from ..domains._ends import end_of
+from ..domains._points import admit_point
 from ..inference._error_law import ChiLaw, ErrorLaw, gaussian_law, wrapped_law
-from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, gaussian
+from ..privacy import Budget
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
+from ._base import Drawn
 from ._common import (
     ADJACENCIES,
-    CALIBRATIONS,
-    Floats,
+    GaussianMechanism,
     PureMechanism,
-    admitted,
-    gaussian_multiplier,
     needs_log,
     optional_domain,
 )
@@ -124,13 +123,13 @@ class AbstractWrapped(AbstractTangentNoise):
         return slack_of(self.scale, self.manifold.dim) + value
 
     def _admit(self, value: Point) -> Floats:
-        point = admitted(self.manifold, "value", value, self._domain)
+        point = admit_value(self.manifold, "value", value, self._domain)
         return np.asarray(self.manifold._log_coordinates_from(self._at_base, point))
 
-    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
+    def _draw(self, value: Floats, source: NoiseSource) -> Drawn:
         y = with_noise(value, self.scale, source, pure=isinstance(self, PureMechanism))
         end = end_of(self.manifold, self.base, self._shrunk(y), self._at_base)
-        return end, self._seen(y)
+        return self._made(end, self._seen(y))
 
     def _shrunk(self, y: Floats) -> Floats:
         """What is released in the place of the noisy coordinates: post-processing."""
@@ -143,7 +142,7 @@ class AbstractWrapped(AbstractTangentNoise):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedGaussian(AbstractWrapped):
+class WrappedGaussian(AbstractWrapped, GaussianMechanism):
     """Release a point by Gaussian noise in the tangent space of a *public* base point:
     Exp_base(log_base(value) + xi).
 
@@ -203,7 +202,6 @@ class WrappedGaussian(AbstractWrapped):
     words: ClassVar[str] = (
         "Gaussian noise in the tangent space at the public centre, carried back to the space"
     )
-    needs_delta: ClassVar[bool] = True
 
     manifold: AbstractManifold
     base: Point
@@ -219,27 +217,12 @@ class WrappedGaussian(AbstractWrapped):
     tangent_sensitivity: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        one_of("calibration", self.calibration, CALIBRATIONS)
         if self.shrink is not None:
             truth("shrink", self.shrink)
         self._check_public()
-        z = gaussian_multiplier(self.budget, self.calibration)
+        z = self._check_calibration()
         scale = on_grid(z, self.tangent_sensitivity + self._bounded, self.manifold.dim)
-        self._settle(noise_multiplier=z, scale=scale)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of one release; sigma is `noise_multiplier` tangent sensitivities, rounded up."""
-        return self._guarantee
-
-    @functools.cached_property
-    def _guarantee(self) -> Guarantee:
-        return self._quoted(gaussian(self.noise_multiplier, adjacency=self.adjacency))
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise in every orthonormal coordinate at the base."""
-        return self.scale
+        self._settle(scale=scale)
 
     @property
     def shrinks(self) -> bool:

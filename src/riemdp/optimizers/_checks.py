@@ -13,7 +13,7 @@ import numpy as np
 
 from .._errors import InvalidArgument
 from .._programs import in_double_precision
-from ..domains._door import admit_point
+from ..domains._points import admit_point
 from ..domains._stacks import admit_stack, admit_stack_in_parts
 from ..manifolds._base import Point, RecordsLike
 from ..problems._problem import Problem, check_gradient_shape, check_loss_shape

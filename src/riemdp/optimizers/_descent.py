@@ -405,7 +405,7 @@ class Plan(AbstractPlan):
         if centered:
             assert problem.ball is not None
             domain = problem.ball.on(m)
-            records, point = records.inside(domain), domain.clamp_point(point)
+            records, point = records.inside(domain), domain.clamp(point)
             ball = Confinement(domain.center, domain.radius)
             if math.isfinite(self.clip):
                 center = jax.tree.map(lambda x: x[None], domain.center)

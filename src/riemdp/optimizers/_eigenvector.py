@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from .._programs import in_double_precision
-from ..domains._door import admit_point
+from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
 from ..manifolds import Sphere
 from ..manifolds._base import RecordsLike

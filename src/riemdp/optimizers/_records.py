@@ -18,7 +18,8 @@ from .._namespace import namespace
 from .._programs import traced
 from ..domains import Domain
 from ..domains._clamp import clamp_flagged
-from ..domains._stream import Stream, rows_of, weighted_pairwise
+from ..domains._stream import Stream
+from ..domains._sums import rows_of, weighted_pairwise
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem, _chunk
 from ._kernels import AbstractKernel

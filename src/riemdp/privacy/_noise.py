@@ -5,7 +5,7 @@ has the noise of mu sqrt(p), or of epsilon p: squares of mu add up, and so do ep
 that add up to 1 cost together what the whole costs. Proof: docs/proofs/private-ball.md.
 
 A `Noise` is a scale and no permission: whatever draws with it charges `guarantee`. What is drawn,
-and how it is rounded to a public grid, stands in `mechanisms/_lattice.py` and `_purse.py`.
+and how it is rounded to a public grid, stands in `mechanisms/_lattice.py`.
 """
 
 from __future__ import annotations

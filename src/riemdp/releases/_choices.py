@@ -64,7 +64,7 @@ def moved_into(release: Release, mechanism: AbstractMechanism[Any], local: Domai
     if not moved:
         return release
     kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
-    value = local.clamp_point(release.value)
+    value = local.clamp(release.value)
     return release._with(value=value, error_law=law, facts=release.facts.told(kind))
 
 
@@ -75,7 +75,7 @@ def kept_in(release: Release, domain: Domain) -> Release:
     law = release.error_law
     if not isinstance(law, CappedLaw):  # it was not moved before
         law = moved_in(law, domain.manifold, domain.radius)
-    return release._with(value=domain.clamp_point(release.value), error_law=law)
+    return release._with(value=domain.clamp(release.value), error_law=law)
 
 
 def try_build(name: str, facts: MeanFacts) -> tuple[PointMechanism | None, str]:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import one_of, real
+from .._namespace import Floats
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold, admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._common import Floats
 from ..mechanisms._geodesic_regression import CovariateRange, FittedNoise, GeodesicNoise, with_one
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of

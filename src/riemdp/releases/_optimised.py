@@ -43,7 +43,7 @@ def optimised(
         **dict(result.details),
     }
     # Post-processing: the mean is in the ball, the last iterate need not be.
-    value = local.clamp_point(result.value)
+    value = local.clamp(result.value)
     return Release(
         value=value,
         guarantee=result.guarantee,

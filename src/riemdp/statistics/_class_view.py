@@ -22,6 +22,7 @@ from scipy import special
 
 from .._errors import InvalidArgument
 from .._isolation import isolated
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._labels import admit_labels
 from ..manifolds._base import Point
@@ -34,10 +35,10 @@ from ._prior_constants import (
     REST_SHARE,
     SIGNIFICANT,
 )
-from ._public_prior import PublicPrior, Shape, each_by
+from ._public_prior import PublicPrior
+from ._shaped_mean import Shape, each_by
 from ._tangent_mean import kept_shares, log_flagged
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 

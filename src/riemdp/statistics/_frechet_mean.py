@@ -9,22 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import _linalg
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
 from .._isolation import isolated
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._clamp import LOOSE, in_parts
 from ..domains._door import admit_manifold
-from ..domains._stream import mean_of
+from ..domains._sums import mean_of
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, held
 from ._people import people
 from ._sensitivity import public_weights
 from ._solver import Found, look_at, mean_from, moved
-
-Floats = NDArray[np.float64]
 
 STEP = 1e-3  # of differences of the objective, whose rounding then bends it by less than 1e-8
 FLAT = 1e-5  # less than so much down is none: a mean may be one of a circle of minima

@@ -12,12 +12,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domains._frame import BLOCK
+from .._namespace import Floats
 from ..domains._labels import admit_people
-from ..domains._stream import pairwise_sum
+from ..domains._sums import BLOCK, pairwise_sum
 from ..privacy._guarantee import PERSON, RECORD
-
-Floats = NDArray[np.float64]
 
 
 class Folded(Protocol):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from .. import _linalg
 from .._errors import InvalidArgument, invalid
 from .._isolation import isolated
+from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._door import admit_manifold
 from ..domains._labels import admit_labels, admit_people, public_classes
@@ -23,48 +23,17 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
 from ._frechet_mean import _check_records, _count, frechet_mean
 from ._membership import Membership
-from ._prior_constants import FEWEST, MOST_CONDITION
+from ._prior_constants import (
+    BIAS_WEIGHT,
+    FEWEST,
+    MOST_CONDITION,
+    RADIUS_FACTORS,
+    RADIUS_QUANTILES,
+)
+from ._shaped_mean import Shape
 from ._tangent_mean import log_flagged
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
-
-
-class Shape(NamedTuple):
-    """An orthonormal frame at a public or released centre, and how noise is shaped in it.
-
-    Attributes:
-        manifold: The space.
-        center: Where the tangent space is.
-        basis: (dim, rank), orthonormal columns: coordinates at the centre of the frame's vectors.
-        roots: (rank,) roots of the shape in these directions, above 0.
-    """
-
-    manifold: AbstractManifold
-    center: Point
-    basis: Floats
-    roots: Floats
-
-    def seen(self, records: Point) -> tuple[Floats, NDArray[np.bool_]]:
-        """Shaped coordinates z = S^(-1/2) log of admitted records, (n, rank), record by record, and
-        which records have them; 0 where the logarithm is not defined, or z is not finite.
-        """
-        return self.mapped(records, lambda y: each_by(y, self.basis) / self.roots)
-
-    def mapped(
-        self, records: Point, function: Callable[[Floats], Floats]
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The same of a function of the logarithms' coordinates (n, dim), which is one of each row
-        by itself.
-        """
-        y, valid = log_flagged(self.manifold, self.center, records)
-        z = function(y)
-        valid = valid & np.isfinite(np.sum(z**2, axis=-1))
-        return np.where(valid[:, None], z, 0.0), valid
-
-    def coordinates(self, z: Floats) -> Floats:
-        """Orthonormal coordinates at the centre of S^(1/2) z: post-processing."""
-        return self.basis @ (self.roots * z)
 
 
 class Contrasts(NamedTuple):
@@ -323,11 +292,6 @@ def _covariance(rows: Floats, freedom: int) -> Floats:
         return np.ldexp(len(rows) / freedom * found, 2 * exponent)
 
 
-def each_by(rows: Floats, matrix: Floats) -> Floats:
-    """A product for each row: one of all of them gives a record other bits at another place."""
-    return (rows[:, None, :] @ matrix)[:, 0, :]
-
-
 def _directions(contrasts: Floats) -> Floats:
     """The leading right singular vectors of centred class means, as columns."""
     return np.asarray(_linalg.svd(contrasts, full_matrices=False)[2])[: len(contrasts) - 1].T
@@ -353,3 +317,42 @@ def _deviation(own: Floats, sampling: Floats) -> float | None:
         square = float(np.sum(away**2)) / ((classes - 1) * columns)
         found.append(square - float(of_sampling[one] + rest))
     return max(0.0, float(np.mean(found))) / (1.0 + 1.0 / (many - 1))
+
+
+def transported(shape: Shape, to: Point) -> Shape:
+    """The shape at another released point, its frame transported there: post-processing. What a
+    transport that is no isometry bends is made orthonormal again.
+    """
+    space, center = shape.manifold, shape.center
+    frame = space._transport(center, to, space._from_coordinates(center, shape.basis.T))
+    left, _, right = _linalg.svd(np.asarray(space._to_coordinates(to, frame)).T, False)
+    basis = np.asarray(left @ right)
+    return shape._replace(center=to, basis=basis if np.isfinite(basis).all() else shape.basis)
+
+
+def clip_radius(rows: Floats, shape: Shape, strength: float) -> float:
+    """The radius at which the bias of clipping public vectors and the noise are least together.
+
+    Args:
+        rows: (n, rank), public tangent vectors in the frame: `PublicPrior.logs`, or `residuals` for
+            a centre that is near the private mean.
+        shape: At the public centre.
+        strength: The number of private records over the noise multiplier.
+    """
+    lengths, sizes = shaped_lengths(rows, shape), np.linalg.norm(rows, axis=1)
+    radii = [
+        *np.quantile(lengths, RADIUS_QUANTILES),
+        *(factor * lengths.max() for factor in RADIUS_FACTORS),
+    ]
+    whole = float(np.sum(shape.roots**2))
+
+    def loss(radius: float) -> float:
+        cut = float(np.mean(np.maximum(0.0, 1.0 - radius / np.maximum(lengths, radius)) * sizes))
+        return (BIAS_WEIGHT * cut) ** 2 + 4.0 * radius**2 * whole / strength**2
+
+    return float(min((radius for radius in radii if radius > 0.0), key=loss))
+
+
+def shaped_lengths(rows: Floats, shape: Shape) -> Floats:
+    """Lengths of public tangent vectors in the shape."""
+    return np.linalg.norm(rows / shape.roots, axis=1)

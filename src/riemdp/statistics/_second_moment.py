@@ -11,21 +11,20 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._errors import invalid
 from .._isolation import isolated
+from .._namespace import Floats
 from ..domains import Ball
 from ..domains._door import admit_records
-from ..domains._frame import BLOCK, MOST_TERMS, summation_error
+from ..domains._sums import BLOCK, MOST_TERMS, summation_error
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import pack
 from ._membership import Membership
 from ._query import AbstractQuery, Records, other_count
 from ._sensitivity import REPLACE_ONE
-
-Floats = NDArray[np.float64]
 
 PERSON_IS = "one matrix each: the mean of z z^T over that person's rows"
 _SHORTER = 1.0 - 1e-12  # of the bound, to which a longer row is shortened: rounding stays below it

@@ -18,8 +18,7 @@ from .._errors import integer, invalid, one_of, real
 from ..domains import Ball, Domain
 from ..domains._domain import over_sin
 from ..manifolds import AbstractManifold
-
-REPLACE_ONE, ADD_REMOVE = ADJACENCIES = ("replace-one", "add-or-remove-one")
+from ..privacy._guarantee import ADD_REMOVE, ADJACENCIES, REPLACE_ONE
 
 
 def frechet_mean_sensitivity(

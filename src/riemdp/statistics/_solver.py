@@ -18,18 +18,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _linalg
 from .._errors import InvalidArgument
+from .._namespace import Floats
 from ..domains import Domain
-from ..domains._stream import Stream, mean_of_sums, weighted_pairwise
+from ..domains._clamp import clamp
+from ..domains._stream import Stream
+from ..domains._sums import mean_of_sums, weighted_pairwise
 from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant, Sphere
 from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
 from ..manifolds._spd_affine import whitened
-
-Floats = NDArray[np.float64]
 
 MAX_PASSES = 200  # of a search without a ball
 ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
@@ -155,14 +155,15 @@ def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
     if found.residual <= tolerance and inside:
         return found
     length, passes = domain.strong_convexity / largest_hessian(domain), found.passes
-    point, best = domain.clamp_point(found.value), Found(center, math.inf, passes)
+    point, best = clamp(space, center, domain.radius, found.value), Found(center, math.inf, passes)
     for passes in range(found.passes + 1, found.passes + plain_steps(domain, tolerance) + 1):
         seen = look(point)
         if seen.residual < best.residual:
             best = Found(point, seen.residual, passes)
         if seen.residual <= tolerance:
             break
-        point = domain.clamp_point(moved(space, point, length * seen.gradient))
+        step = moved(space, point, length * seen.gradient)
+        point = clamp(space, center, domain.radius, step)
     return dataclasses.replace(best, passes=passes)
 
 

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._isolation import isolated
+from .._namespace import Floats
 from ..domains._clamp import readable
-from ..domains._stream import streamed_error
+from ..domains._sums import streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._query import AbstractQuery, Records, average
 from ._sensitivity import REPLACE_ONE
-
-Floats = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
