@@ -289,7 +289,7 @@ Accounts = _names(
         "audit._one_run": "assess_guesses p_value",
         "privacy._costliest": "covers",
         "privacy._permit": "Permit adds_up",
-        "privacy.accounting.trade_off": "posterior",
+        "privacy._trade_off": "posterior",
         "privacy._filter": "pure_cost gaussian_cost _delta _orders _whole_delta _ROOM"
         " _GAUSSIAN_SHARE _GAUSSIAN_RESERVE _RENYI_SHARE _RENYI_RESERVE",
         "privacy.accounting.fourier": "_Plan _compose",

@@ -20,7 +20,6 @@ from ..manifolds._spd_affine import congruence, relative_spectrum
 
 if TYPE_CHECKING:
     from .._namespace import Array
-    from ._domain import Domain
 
     Seen = tuple[Array, Callable[[Array], Point]]
 
@@ -99,14 +98,15 @@ def flagged_batch(
     return _clipped(manifold, center, radius, seen, radius, INSIDE * radius)
 
 
-def folded(domain: Domain, value: Point) -> Point:
-    """A value at distance t moved to min(t, R, I - t), R a hair less than the radius and I
-    `Domain.fold`: without a jump, which the sensitivity would have to pay for.
+def folded(
+    manifold: AbstractManifold, center: Point, radius: float, fold: float, value: Point
+) -> Point:
+    """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
+    jump, which the sensitivity would have to pay for (`Domain.fold`).
     """
-    manifold, center, radius = domain.manifold, domain.center, domain.radius
     seen = _polar(manifold, center, value)
     xp, distance = namespace(seen.distance), seen.distance
-    left = xp.where(xp.isfinite(distance), xp.maximum(domain.fold - distance, 0.0), 0.0)
+    left = xp.where(xp.isfinite(distance), xp.maximum(fold - distance, 0.0), 0.0)
     goal = INSIDE * xp.minimum(radius, left)
     return _clipped(manifold, center, radius, seen, goal, goal)[0]
 

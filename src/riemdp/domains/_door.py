@@ -249,4 +249,6 @@ def admit_value(
             " 1e-6). Nothing was spent"
         )
     point = manifold._repair(checked)
-    return point if domain is None else folded(domain, point)
+    if domain is None:
+        return point
+    return folded(manifold, domain.center, domain.radius, domain.fold, point)

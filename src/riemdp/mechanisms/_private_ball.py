@@ -152,7 +152,11 @@ class OfRecords(BudgetedMechanism[Any]):
 
 class PrivateBall(OfRecords):
     """Release a ball that holds most records: where they are, how far they spread.
-    See `OfRecords`."""
+    See `OfRecords`.
+
+    Source:
+        docs/proofs/private-ball.md.
+    """
 
     name: ClassVar[str] = "private-ball"
     words: ClassVar[str] = (
@@ -178,6 +182,9 @@ class AdaptiveMean(OfRecords):
     of the budget that the search left. A record that is no point of the space counts as the centre
     in it, and where the released count of valid records says that there are such, the vector from
     the centre to the mean is made longer by n over that count, its noise with it. See `OfRecords`.
+
+    Source:
+        docs/proofs/private-ball.md.
     """
 
     name: ClassVar[str] = "adaptive-mean"

@@ -13,7 +13,7 @@ from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import LATTICE
 from ..privacy._cautions import cautions
 from ..privacy._guarantee import PERSON
-from ..privacy.accounting.trade_off import TradeOff, posterior
+from ..privacy._trade_off import TradeOff, posterior
 from . import _facts
 from ._facts import LedgerFacts, SearchFacts, json_number
 from ._words import strength
