@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, invalid, real
 from .._programs import in_double_precision
-from ..domains._door import admit_point
+from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
 from ..manifolds import Euclidean, Lorentz, Product, SPDLogEuclidean, Stiefel
 from ..manifolds import _spectral as spectral
