@@ -1,6 +1,6 @@
 """Count what the style guide of CONTRIBUTING.md asks for, in the pages that a reader sees.
 
-    python tools/language.py           one line a rule: count, limit
+    python tools/language.py           one line per rule: count, limit
     python tools/language.py --where   every place, too
 
 Code blocks, code in a line and formulas are not counted. `tests/docs/test_language.py` holds the
@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 _CODE = re.compile(r"^(`{3,}).*?^\1|`[^`\n]*`|\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$", re.DOTALL | re.M)
 
 
+_WRITTEN = "<!-- Written from here on by"  # the artefacts of a page of results
+
+
 @dataclass(frozen=True)
 class Rule:
     """A pattern that is to be rare, or (`at_least`) to be there."""
@@ -33,28 +36,28 @@ class Rule:
 
 
 RULES = (
-    Rule("law (distribution)", re.compile(r"\blaws?\b"), 5),
-    Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 5),
-    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 5),
-    Rule("user-level", re.compile(r"user-level"), 15, at_least=True),
+    Rule("law (distribution)", re.compile(r"\blaws?\b"), 3),
+    Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 4),
+    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 3),
+    Rule("user-level", re.compile(r"user-level"), 20, at_least=True),
     Rule(
         "formulas of proofs in plain text",
         re.compile(r"<=|>=|\w\^[\w({-]|\bsqrt\b|\b\d+e-\d"),
         10,
         under="proofs",
     ),
-    Rule("links to sources", re.compile(r"https?://"), 35, at_least=True),
+    Rule("links to sources", re.compile(r"https?://"), 40, at_least=True),
 )
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    """README and docs, without the committed results of the papers."""
-    found = sorted((root / "docs").rglob("*.md"))
-    return [root / "README.md", *(p for p in found if "results" not in p.parts)]
+    """README and docs."""
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def prose(text: str) -> str:
-    """A page without code and formulas; its lines stay where they are."""
+    """A page without code, formulas and what a program wrote; its lines stay where they are."""
+    text = text.partition(_WRITTEN)[0]
     return _CODE.sub(lambda m: "\n" * m[0].count("\n"), text)
 
 
@@ -69,8 +72,28 @@ def places(rule: Rule, root: Path = ROOT) -> list[str]:
     ]
 
 
+LONG, MOST_LONG = 35, 75  # words of a sentence; how many longer ones all pages may have
+_ITEM = re.compile(r"\n(?=\s*(?:[-*] |\d+\. |\||#|:   |!!!|\?\?\?))|\n\s*\n")
+
+
+def long_sentences(root: Path = ROOT) -> list[str]:
+    """Sentences with more than `LONG` words, outside tables; a formula counts as one word."""
+    found = []
+    for page in pages(root):
+        text = _CODE.sub("x", page.read_text(encoding="utf-8").partition(_WRITTEN)[0])
+        for item in _ITEM.split(text):
+            if not item.strip().startswith(("|", "#", ":::")):
+                sentences = re.split(r"(?<=[.!?:])\s+", " ".join(item.split()))
+                found += [(page, s) for s in sentences if len(s.split()) > LONG]
+    return [f"{page.relative_to(root)}: {sentence[:120]}" for page, sentence in found]
+
+
 def main() -> int:
-    broken = 0
+    found = long_sentences()
+    broken = int(len(found) > MOST_LONG)
+    print(f"sentences over {LONG} words: {len(found)} (at most {MOST_LONG})")
+    if "--where" in sys.argv[1:]:
+        print("\n".join(f"    {place}" for place in found))
     for rule in RULES:
         found = places(rule)
         broken += not rule.holds(len(found))

@@ -32,11 +32,22 @@ def test_the_pages_keep_to_the_style_guide(language: ModuleType) -> None:
         assert rule.holds(len(found)), f"{rule.name}: {len(found)}\n" + "\n".join(found[:20])
 
 
+def test_few_sentences_are_long(language: ModuleType, tmp_path: Path) -> None:
+    found = language.long_sentences()
+    assert len(found) <= language.MOST_LONG, "\n".join(found)
+    (tmp_path / "docs").mkdir()
+    page = f"# Title\n\n{'word ' * 36}end.\n\n- {'word ' * 30}`{'code ' * 9}`.\n| {'cell ' * 40}|\n"
+    (tmp_path / "README.md").write_text(page, encoding="utf-8")
+    assert [place[:15] for place in language.long_sentences(tmp_path)] == ["README.md: word"]
+
+
 def test_what_the_rules_see(language: ModuleType, tmp_path: Path) -> None:
     page = "A law beside .5 and 0.5, in 1.5.\n`law .5`\n```python\nlaw = .5\n```\n$$.5$$\nby-law\n"
     (tmp_path / "docs" / "results").mkdir(parents=True)
     (tmp_path / "README.md").write_text(page, encoding="utf-8")
-    (tmp_path / "docs" / "results" / "measured.md").write_text("law", encoding="utf-8")
+    (tmp_path / "docs" / "results" / "measured.md").write_text(
+        "0.5\n<!-- Written from here on by a program -->\nlaw", encoding="utf-8"
+    )
     found = {rule.name: language.places(rule, tmp_path) for rule in language.RULES}
     assert [place.split(": ")[0] for place in found["law (distribution)"]] == [
         "README.md:1",
