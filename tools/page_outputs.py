@@ -5,6 +5,7 @@
 A page shows the output of a block in a `text` block right after it. Its title says whether its
 numbers are those of every run; if they are not (there is fresh noise in them), only the words and
 the count of the numbers are compared. A `console` block holds commands of `riemdp`, one per line.
+A `toml` block whose title is a name is a file that they find.
 `tests/docs/test_code_blocks.py` compares every page.
 """
 
@@ -32,6 +33,7 @@ _BLOCK = re.compile(
     r"(?:\n```text (?P<title>title=[^\n]*)\n(?P<output>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
+_FILE = re.compile(r'^```toml title="([\w.-]+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 _DIGEST = re.compile(r"(?<![\w.])(?=[0-9]*[a-f])[0-9a-f]{16,}\b")
 _NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\binf\b")
 
@@ -81,6 +83,8 @@ def run_commands(code: str) -> None:
 def run(text: str, name: str) -> Iterator[tuple[Example, str]]:
     """Every block of a page in turn, with what it writes; a failure has the page's line numbers."""
     names: dict[str, object] = {"__name__": "__docs__"}
+    for file, content in _FILE.findall(text):
+        Path(file).write_text(content, encoding="utf-8")
     for example in examples(text):
         written = io.StringIO()
         with contextlib.redirect_stdout(written):
