@@ -401,4 +401,4 @@ def test_the_commands_of_a_search(tmp_path: Path) -> None:
         "report", file, tmp_path / "result.npz", "--out", tmp_path / "other.html"
     )
     assert status != 0
-    assert "another value than the sums beside it lead to" in said
+    assert "another value than its sums lead to" in said

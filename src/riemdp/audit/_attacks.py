@@ -31,7 +31,7 @@ from ._unbounded import Unbounded
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an attack found, beside what was claimed.
+    """What an attack found, compared with what was claimed.
 
     `mu_lower` and `epsilon_lower` (at `delta`) are lower bounds, each at `confidence`; `claimed` is
     the guarantee under attack; `refuted` says whether the observed error rates contradict it (a
@@ -119,7 +119,7 @@ def audit_mechanism(
         rng: None (operating system), an int (reproducible) or a `NoiseSource`.
 
     Returns:
-        An `AuditResult`: lower bounds beside the claimed guarantee.
+        An `AuditResult`: lower bounds and the claimed guarantee.
 
     Raises:
         InvalidArgument: An argument is out of range, or `score` is missing for something that is

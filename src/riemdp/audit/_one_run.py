@@ -48,7 +48,7 @@ class Guarded(Protocol):
 
 @dataclass(frozen=True)
 class OneRunAudit:
-    """What guesses about the canaries of one run found, beside what was claimed.
+    """What guesses about the canaries of one run found, compared with what was claimed.
 
     Attributes:
         name: What was attacked.

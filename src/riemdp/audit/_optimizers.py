@@ -124,7 +124,7 @@ def audit_optimizer(
             unit field, to either side, and all others are zero.
 
     Returns:
-        What was found beside what is claimed. Nothing is charged to a ledger.
+        What was found, compared with what is claimed. Nothing is charged to a ledger.
     """
     trials, n = integer("trials", trials, at_least=16), integer("records", records)
     optimizer = check_optimizer(optimizer)

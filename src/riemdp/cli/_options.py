@@ -116,7 +116,7 @@ Out = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    typer.Option("--report", help="Write the privacy report (.html, and .json beside it)."),
+    typer.Option("--report", help="Write the privacy report (.html, and .json next to it)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 LedgerOption = Annotated[

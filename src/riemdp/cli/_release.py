@@ -74,7 +74,7 @@ class Outputs:
     Attributes:
         key: The name of the value.
         out: The file of the value.
-        report: The page of the report; its JSON lies beside it.
+        report: The page of the report; its JSON is next to it.
         ledger: The file of the ledger.
         as_json: Whether JSON is printed, and nothing else.
         names: Of the value's last axis, from the columns of a table.
@@ -106,7 +106,7 @@ class Outputs:
             if given is not None and Path(given).resolve() in names:
                 raise InputProblem(
                     f"{given} is read by this command and would be overwritten",
-                    "give --out and --report other names (the report writes a .json beside it)",
+                    "give --out and --report other names (the report writes a .json next to it)",
                 )
         if len(set(names)) != len(names):
             raise InputProblem(
@@ -159,7 +159,7 @@ def released(
         outputs: Where the value and the report go.
         what: What is released, in words, for the line of the ledger.
         work: Makes the release and charges the ledger that it is given.
-        beside: What npz, JSON and `--json` hold beside the value.
+        beside: What npz, JSON and `--json` hold in addition to the value.
     """
     interrupts = current()
     content = checksum = None
@@ -198,7 +198,7 @@ def serialised(
     beside: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The released value as the bytes of a file of this kind, with the names of its last axis (not
-    in npy, which has no place for them) and, in npz and json, what was released beside it.
+    in npy, which has no place for them) and, in npz and json, what was released with it.
     """
     array, more = np.asarray(value), dict(beside or {})
     if ending == ".json":

@@ -94,7 +94,7 @@ def public_classes(name: str, labels: object) -> np.ndarray:
         found = np.unique(np.asarray(labels))
     except TypeError as error:
         raise InvalidArgument(
-            f"argument `{name}` has labels of several types, such as numbers beside texts; give"
+            f"argument `{name}` has labels of several types, such as numbers and texts; give"
             " all of them as numbers or all as texts"
         ) from error
     refuse_two_forms(name, found.tolist(), said)

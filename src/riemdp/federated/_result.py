@@ -90,7 +90,7 @@ def told_result(terms: Setup, path: str | os.PathLike[str]) -> tuple[FederatedRe
 
     Args:
         terms: What the parties agreed on.
-        path: The .npz file; the .json lies beside it.
+        path: The .npz file; the .json is next to it.
 
     Raises:
         InvalidArgument: A file cannot be read, is of another agreement, or states another cost than
@@ -131,7 +131,7 @@ def read_written(
     """What a server wrote at the end `of` a run or a search.
 
     Args:
-        path: The .npz file; the .json lies beside it.
+        path: The .npz file; the .json is next to it.
         agreement: The fingerprint of what the parties signed.
         of: "a run" or "a search".
         parsed: What is wanted of the .json and of the arrays; it may fail as parsing does.
@@ -151,7 +151,7 @@ def read_written(
         found = parsed(facts, arrays)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidArgument(
-            f"argument `path` = {str(target)!r} and the .json beside it are not what a server wrote"
+            f"argument `path` = {str(target)!r} and its .json are not what a server wrote"
             f" at the end of {of}"
         ) from error
     if facts.get("agreement") != agreement:
@@ -197,7 +197,7 @@ def told_release(terms: SearchTerms, path: str | os.PathLike[str]) -> tuple[Rele
 
     Args:
         terms: What the parties agreed on.
-        path: The .npz file; the .json lies beside it.
+        path: The .npz file; the .json is next to it.
 
     Raises:
         InvalidArgument: A file cannot be read, is of another agreement, or holds another value than
@@ -223,7 +223,7 @@ def told_release(terms: SearchTerms, path: str | os.PathLike[str]) -> tuple[Rele
             raise ValueError("the value is another one")
     except (RiemdpError, ValueError, LookupError) as error:
         raise InvalidArgument(
-            f"argument `path` = {str(path)!r} holds another value than the sums beside it lead"
+            f"argument `path` = {str(path)!r} holds another value than its sums lead"
             f" to: it was changed, or written by another version of riemdp ({error})"
         ) from error
     return release, digest

@@ -222,7 +222,7 @@ class Site:
             )
         if self.settings:
             raise InvalidArgument(
-                "argument `settings` is given beside an agreement, which has all settings: leave"
+                "argument `settings` is given with an agreement, which has all settings: leave"
                 " out [run]"
             )
         if self.ledger is None:

@@ -20,7 +20,7 @@ ASKED = ("kind", "share", "limit", "unit", "factor")  # the numbers of a questio
 
 
 def pack(point: Point, **facts: int | float | str | list[str]) -> RecordDict:
-    """A point (a tuple on a Product) with public facts beside it."""
+    """A point (a tuple on a Product) with public facts."""
     leaves = [np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(point)]
     return RecordDict({"point": ArrayRecord(leaves), "facts": ConfigRecord(dict(facts))})
 
@@ -40,7 +40,7 @@ def unpack(content: Any, like: Point) -> Any:
 
 
 def pack_words(words: Any, **facts: int | float | str) -> RecordDict:
-    """Masked words with public facts beside them, such as the sender's next public key."""
+    """Masked words with public facts, such as the sender's next public key."""
     return RecordDict({"words": ArrayRecord([words]), "facts": ConfigRecord(dict(facts))})
 
 

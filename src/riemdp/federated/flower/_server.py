@@ -220,7 +220,7 @@ def server_app(
     """A Flower ServerApp that runs PriRFed, or the search of an agreement.
 
     It reads from the run configuration, all optional: `result-path` (an .npz with the point, and
-    beside it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
+    next to it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
     for a restart of the server).
 
     Args:
