@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,6 +119,16 @@ def packages_in_order() -> list[str]:
     ]
 
 
+@functools.cache
+def whole(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a file, which many rules look at."""
+    return tuple(ast.walk(tree))
+
+
+def walk(tree: ast.AST) -> Iterable[ast.AST]:
+    return whole(tree) if isinstance(tree, ast.Module) else ast.walk(tree)
+
+
 # -----------------------------------------------------------------------------
 # reading imports
 def imported(source: Source, node: ast.Import | ast.ImportFrom) -> list[str]:
@@ -170,7 +180,7 @@ def imports(source: Source, *, module_level: bool) -> tuple[tuple[str, int], ...
     if not module_level:  # importlib.import_module("riemdp.x") and the like
         found += [
             (node.value, node.lineno)
-            for node in ast.walk(source.tree)
+            for node in walk(source.tree)
             if isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and re.fullmatch(r"riemdp(\.\w+)+", node.value)
@@ -180,13 +190,13 @@ def imports(source: Source, *, module_level: bool) -> tuple[tuple[str, int], ...
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     """(last part of the called name, call)."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             yield last_part(node.func), node
 
 
 def functions(source: Source) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(source.tree):
+    for node in walk(source.tree):
         if isinstance(node, ast.FunctionDef):
             yield node
 
@@ -226,7 +236,7 @@ def draws_in(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     for name, call in calls(node):
         if name in DRAWING and (isinstance(call.func, ast.Attribute) or name in brought(source)):
             yield name, call
-    for other in ast.walk(node):
+    for other in walk(node):
         if isinstance(other, ast.Attribute) and other.attr == "generator":
             yield "generator", other
 
@@ -273,7 +283,7 @@ def noise_outside(sources: list[Source]) -> list[str]:
                 if (source.path, name) != SHARES
             ]
         if source.package in MUST_BE_SECRET:
-            for node in ast.walk(source.tree):
+            for node in walk(source.tree):
                 if isinstance(node, ast.Attribute) and last_part(node.value) == "random":
                     text = ast.unparse(node)
                     # key_data only reads a key that a caller of a sampler passed in; Generator is
@@ -304,8 +314,8 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
         if source.package not in {"mechanisms", "optimizers"}:
             continue
         for function in functions(source):
-            names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-            names |= {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
+            names = {n.id for n in walk(function) if isinstance(n, ast.Name)}
+            names |= {n.attr for n in walk(function) if isinstance(n, ast.Attribute)}
             made = any("guarantee" in name for name in names)
             where = f"{source.path}:{function.lineno} {function.name}"
             own = [(name, call) for name, call in calls(function)]
@@ -374,11 +384,11 @@ def ambient_permissions(sources: list[Source]) -> list[str]:
     """Nothing around a release says that it is paid, or for whom it is."""
     found = []
     for source in sources:
-        for node in ast.walk(source.tree):
+        forbidden = {"uncharged", "about_people"}
+        if source.package != "audit":
+            forbidden.add("Unbounded")
+        for node in walk(source.tree):
             names = {getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")}
-            forbidden = {"uncharged", "about_people"}
-            if source.package != "audit":
-                forbidden.add("Unbounded")
             line = getattr(node, "lineno", 0)
             found += [f"{source.path}:{line} names {name}" for name in names & forbidden]
             if isinstance(node, ast.Assign | ast.AnnAssign) and source.package == "privacy":
@@ -444,7 +454,7 @@ def unchecked_decompositions(sources: list[Source]) -> list[str]:
         f"{source.path}:{node.lineno} uses {ast.unparse(node)}"
         for source in sources
         if source.path != "_decompositions.py"
-        for node in ast.walk(source.tree)
+        for node in walk(source.tree)
         if isinstance(node, ast.Attribute)
         and node.attr in iterative
         and ast.unparse(node.value).startswith(("jnp.", "jax."))
@@ -457,7 +467,7 @@ def opened_records(sources: list[Source]) -> list[str]:
         f"{source.path}:{node.lineno} opens records with {ast.unparse(node)}"
         for source in sources
         if source.package == "optimizers" and source.path != "optimizers/_records.py"
-        for node in ast.walk(source.tree)
+        for node in walk(source.tree)
         if isinstance(node, ast.Attribute) and node.attr == "held"
     ]
 
