@@ -14,18 +14,12 @@ from tests.seam import Means
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-6)
+SPD = riemdp.SPDAffineInvariant(2)
 SPACES = [
-    riemdp.Euclidean(3),
-    riemdp.SPDAffineInvariant(2),
-    riemdp.SPDLogEuclidean(2),
-    riemdp.SPDBuresWasserstein(2),
-    riemdp.Sphere(3),
-    riemdp.Grassmann(4, 2),
-    riemdp.Lorentz(3),
-    riemdp.Product(riemdp.SPDLogEuclidean(2), riemdp.Sphere(3)),
+    SPD,
+    riemdp.Product(riemdp.Euclidean(3), riemdp.SPDLogEuclidean(2), riemdp.Sphere(3)),
+    riemdp.Product(riemdp.SPDBuresWasserstein(2), riemdp.Grassmann(4, 2), riemdp.Lorentz(3)),
 ]
-
-CHECKED = (SPACES[0], SPACES[1], SPACES[4])
 
 
 def near(space, n, spread, key=0):
@@ -43,7 +37,7 @@ def test_every_record_pulls_with_a_unit_vector(space):
         lambda X: jax.vmap(lambda x: space.norm(w, problem.riemannian_gradient(w, x)))(X)
     )
     np.testing.assert_allclose(pulls(X), 1.0, atol=1e-9)
-    if space in CHECKED:
+    if space is not SPACES[-1]:
         assert riemdp.check_gradient(problem, w, jax.tree.map(lambda leaf: leaf[0], X)) < 1e-5
 
 
@@ -67,7 +61,7 @@ def test_the_noise_of_a_run_is_that_of_two_over_n():
     assert gaussian_p_value(0.8 * ends, spread) < ALPHA
 
 
-@pytest.mark.parametrize("space", SPACES[1:2], ids=repr)
+@pytest.mark.parametrize("space", [SPD], ids=repr)
 def test_gross_outliers_move_the_median_little_and_the_mean_far(space):
     n, outliers = 3000, 900
     X = near(space, n, 0.3)
