@@ -100,12 +100,7 @@ class ExtrinsicGaussian(_Extrinsic, GaussianMechanism):
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> ExtrinsicGaussian:
         """For an arithmetic mean of records in the ball."""
-        return cls(
-            facts.manifold,
-            sensitivity=facts.of_arrays.sensitivity,
-            budget=facts.noise(pure=False),
-            adjacency=facts.adjacency,
-        )
+        return cls(facts.manifold, **facts.given(facts.of_arrays, pure=False))
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         z = _ambient_normals(self.manifold, source)
@@ -153,12 +148,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> ExtrinsicLaplace:
         """For an arithmetic mean of records in the ball."""
-        return cls(
-            facts.manifold,
-            sensitivity=facts.of_arrays.sensitivity,
-            epsilon=facts.noise(pure=True),
-            adjacency=facts.adjacency,
-        )
+        return cls(facts.manifold, **facts.given(facts.of_arrays, pure=True))
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         z = _ambient_normals(self.manifold, source)

@@ -131,6 +131,13 @@ class MeanFacts:
         """What the mean may spend."""
         return self.whole(pure=pure).share(1 - self.share_of_count(pure=pure))
 
+    def given(self, query: FrechetMean | AmbientMean, *, pure: bool) -> dict[str, Any]:
+        """What every mechanism of this kind of noise is made from, by the names of its arguments:
+        the sensitivity of the query, what may be spent, and the neighbours.
+        """
+        spent = {"epsilon" if pure else "budget": self.noise(pure=pure)}
+        return {"sensitivity": query.sensitivity, "adjacency": self.adjacency, **spent}
+
     def counted(self, inner: PointMechanism, shown: int | None) -> Counted:
         """A mechanism that was built for these facts, with the count that they leave a share for;
         `shown` is the number of records, where it is public.

@@ -162,13 +162,7 @@ class RiemannianLaplace(PureMechanism):
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> RiemannianLaplace:
         """For a Frechet mean of records in the ball."""
-        return cls(
-            facts.manifold,
-            sensitivity=facts.query.sensitivity,
-            epsilon=facts.noise(pure=True),
-            ball=facts.ball,
-            adjacency=facts.adjacency,
-        )
+        return cls(facts.manifold, ball=facts.ball, **facts.given(facts.query, pure=True))
 
     # ---------------------------------------------------------------- errors
     @functools.cached_property

@@ -127,7 +127,7 @@ def noisy_number(
     """The value with the noise of this share of the budget, both times `stretch`; what follows
     looks at the sum alone.
     """
-    noisy, scale, slack = purse.add(_as_vector(query.value(terms)), query.sensitivity, share)
+    noisy, scale, slack = purse.add(np.reshape(query.value(terms), 1), query.sensitivity, share)
     noisy, scale, slack = stretch * noisy, stretch * scale, stretch * (query.error_bound + slack)
     law = lengths_of(purse.noise, scale, 1)
     subject = "" if stretch == 1.0 else _STRETCHED
@@ -135,7 +135,3 @@ def noisy_number(
     value = np.asarray(min(max(float(noisy[0]), 0.0), query.largest))
     bounded = capped(law, query.largest)
     return Drawn(value, scale, stretch * query.sensitivity, bounded, {**(facts or {})}, seen)
-
-
-def _as_vector(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.asarray(value, dtype=np.float64).reshape(1)

@@ -36,6 +36,7 @@ from ..randomness import NoiseSource
 from ._base import Drawn
 from ._common import (
     ADJACENCIES,
+    AbstractTangentNoise,
     GaussianMechanism,
     PureMechanism,
     needs_log,
@@ -51,7 +52,6 @@ from ._lattice import (
     with_noise,
 )
 from ._shrinking import james_stein, worth_shrinking
-from ._tangent_error import AbstractTangentNoise
 
 
 class AbstractWrapped(AbstractTangentNoise):
@@ -237,14 +237,8 @@ class WrappedGaussian(AbstractWrapped, GaussianMechanism):
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:
         """For a Frechet mean, at the centre of the ball."""
-        return cls(
-            facts.manifold,
-            facts.domain.center,
-            sensitivity=facts.query.sensitivity,
-            budget=facts.noise(pure=False),
-            ball=facts.ball,
-            adjacency=facts.adjacency,
-        )
+        given = facts.given(facts.query, pure=False)
+        return cls(facts.manifold, facts.domain.center, ball=facts.ball, **given)
 
     # ---------------------------------------------------------------- errors and attacks
     @property

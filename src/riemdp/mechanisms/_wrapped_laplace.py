@@ -92,14 +92,8 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedLaplace:
         """For a Frechet mean, at the centre of the ball."""
-        return cls(
-            facts.manifold,
-            facts.domain.center,
-            sensitivity=facts.query.sensitivity,
-            epsilon=facts.noise(pure=True),
-            ball=facts.ball,
-            adjacency=facts.adjacency,
-        )
+        given = facts.given(facts.query, pure=True)
+        return cls(facts.manifold, facts.domain.center, ball=facts.ball, **given)
 
     @property
     def length_law(self) -> GammaLaw:
