@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
 from .._isolation import isolation
+from .._namespace import Floats
 from ..inference._counts import ValidCount
 from ..inference._error_law import lengths_of
 from ..inference._region import Observation
@@ -36,7 +37,6 @@ from ..statistics import Records
 from ..statistics._membership import Membership
 from ..statistics._second_moment import (
     PERSON_IS,
-    Floats,
     SecondMoment,
     of_rows,
     row_lengths,
