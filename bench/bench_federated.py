@@ -204,16 +204,16 @@ def message_sizes(point: np.ndarray, dim: int, sites: int = AGENTS) -> dict[str,
     members = {"members": [f"site-{i}" for i in range(sites)], "keys": [digits] * sites}
     asked = {"kind": "tangents", "share": 0.1, "limit": 0.5, "unit": 1.0, "factor": 0}
     messages = {
-        "HELLO's answer": flower.hello("site-0", 20, 1.0, digits),
+        "HELLO's answer": flower.pack(name="site-0", records=20, sigma=1.0, key=digits),
         f"question to {sites} sites": flower.pack(point, round=3, agreement=digits, **members),
-        "answer": flower.pack_words(words, records=20, key=digits),
+        "answer": flower.pack(words, records=20, key=digits),
         "question of a search": flower.pack(point, round=3, agreement=digits, **asked),
         f"question of a search to {sites} sites": flower.pack(
             point, round=3, agreement=digits, **asked, **members
         ),
-        "answer with a count": flower.pack_words(np.zeros(1), records=20, key=""),
-        "answer with a sum": flower.pack_words(np.zeros(dim), records=20, key=""),
-        "answer with a masked count": flower.pack_words(words[:1], records=20, key=digits),
+        "answer with a count": flower.pack(np.zeros(1), records=20, key=""),
+        "answer with a sum": flower.pack(np.zeros(dim), records=20, key=""),
+        "answer with a masked count": flower.pack(words[:1], records=20, key=digits),
     }
     return {what: recorddict_to_proto(content).ByteSize() for what, content in messages.items()}
 

@@ -162,9 +162,10 @@ Sites = _names(
 # what a server does with the answers, and the files that it leaves
 Servers = _names(
     {
-        "federated._drive": "drive drive_search make_coordinator",
+        "federated._drive": "drive drive_search make_coordinator resumed",
         "federated._sites": "Replies Timing Waiting",
-        "federated._result": "Transcript told_result write_result told_release write_release",
+        "federated._journal": "Journal",
+        "federated._result": "told_result write_result told_release write_release",
     }
 )
 
@@ -174,7 +175,7 @@ def over_flower() -> SimpleNamespace:
     """Messages and transports of the extra `federated`."""
     return _names(
         {
-            "federated.flower._messages": "fact hello pack pack_words unpack",
+            "federated.flower._messages": "fact pack unpack",
             "federated.flower._server": "GridTransport _agreed search",
         }
     )

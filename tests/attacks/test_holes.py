@@ -249,8 +249,9 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
     setup = Setup(prirfed, np.eye(4)[0], Budget(2.0, 1e-5), 2)
     path = tmp_path / "state.npz"
     transport = _Dies(path)
+    journal = Servers.Journal(setup.fingerprint, path)
     with pytest.raises(ConnectionError):
-        Servers.drive(setup, transport, noise_source(1), timing=Servers.Timing(), state=path)
+        Servers.drive(setup, transport, noise_source(1), journal=journal)
     assert transport.seen
     plan = plan_federated(prirfed, [10, 10], setup.budget)
     back = Coordinator(
@@ -262,7 +263,7 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
         noise_source(1),
         agreement=setup.fingerprint,
     )
-    back.load(path)
+    back.resume(Servers.Journal(setup.fingerprint, path).facts)
     assert sum(back.invitations.values()) == 1
     assert len(back.records) == 1
 

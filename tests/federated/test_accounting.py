@@ -7,10 +7,10 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, InvalidArgument, PriRFed, privacy, problems
-from riemdp.federated import Coordinator, FederatedPlan, plan_federated
+from riemdp.federated import Coordinator, FederatedPlan, Setup, plan_federated
 from riemdp.randomness import noise_source
 
-from ..seam import Sites
+from ..seam import Servers, Sites
 
 LOCAL = privacy.gaussian(1 / 0.0583)  # (0.15, 1e-4), calibrated exactly
 
@@ -157,25 +157,20 @@ def test_a_round_among_fewer_agents_is_drawn_from_as_many_places():
     assert server.guarantee().epsilon(1e-5) == pytest.approx(plan.guarantee.epsilon(1e-5))
 
 
-def test_a_restart_among_others_keeps_the_rate_that_was_planned(tmp_path):
-    """A server of eight agents starts again where four others, of another size, have come: rounds
-    are drawn from eight places as before, not from four.
+def test_a_restart_among_others_keeps_the_rate_that_was_planned():
+    """A server of a run of eight planned agents starts again where four others, of another
+    size, have come: rounds are drawn from eight places as before, not from four, or six.
     """
     prirfed, budget = _settings(rounds=40, agents_per_round=2), Budget(1.0, 1e-5)
-
-    def coordinator(sizes):
-        plan = plan_federated(prirfed, list(sizes.values()), budget)
-        return Coordinator(prirfed, plan, sizes, np.eye(4)[0], budget, noise_source(3))
-
-    before = coordinator({f"a{i}": 10 for i in range(8)})
-    before.invite(before.sizes)
+    setup, others = Setup(prirfed, np.eye(4)[0], budget, agents=8), {f"b{i}": 12 for i in range(4)}
+    before = Servers.make_coordinator(setup, {f"a{i}": 10 for i in range(6)}, noise_source(3))
+    before.invite(before.sizes, places=8)
     before.close()
-    before.save(tmp_path / "state")
-    after = coordinator({f"b{i}": 12 for i in range(4)})
-    assert after.places(after.sizes) == 4
-    after.load(tmp_path / "state")
-    assert after.plan.planned_agents == 8
-    assert after.places([f"b{i}" for i in range(4)]) == 8
+    after = Servers.resumed(setup, before.state(), noise_source(3))
+    planned = after.plan.planned_agents
+    after.enrol(others, plan_federated(prirfed, [10] * 6 + [12] * 4, budget, agents=planned))
+    assert planned == 8
+    assert after.places(others) == 8
 
 
 LOCALS = {
@@ -282,7 +277,6 @@ def test_unequal_agents_are_stated_by_the_worst_of_them():
         ({"agents_per_round": 0}, "agents_per_round"),
         ({"aggregate": "median"}, "aggregate"),
         ({"participation": "volunteers"}, "participation"),
-        ({"output": "best"}, "output"),
         ({"quorum": 6}, "quorum"),
         ({"over_invite": -1}, "over_invite"),
         ({"local": DPRSGD(3, 10, 0.1, 1.0, sampling="poisson")}, "local"),

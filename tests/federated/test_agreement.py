@@ -97,8 +97,8 @@ def test_a_file_stands_for_the_same_settings_as_the_code(tmp_path):
     by_hand = Setup(prirfed, ball.center, Budget(2.0, 1e-5), 3)
     assert agreed.terms.text == by_hand.text
     assert agreed.terms.sigma(40) == by_hand.sigma(40)
-    assert agreed.terms.sites == NAMES
-    assert (agreed.run, agreed.noise, agreed.tolerated) == ("spring", "local", 0)
+    assert agreed.terms.names == NAMES
+    assert (agreed.run, agreed.terms.shares_noise) == ("spring", False)
 
 
 def test_the_fingerprint_is_that_of_the_bytes(tmp_path):
@@ -138,10 +138,10 @@ def test_the_fingerprint_is_that_of_the_bytes(tmp_path):
         ("delta = 1e-5", "", "delta"),
         ("delta = 1e-5", 'delta = 1e-5\nnoise = "none"', "noise"),
         ("delta = 1e-5", "delta = 1e-5\ntolerated = 1", "tolerated"),
-        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"', "no key|cannot run"),
-        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 3', "0 to 2"),
+        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"', "agents_per_round must be as many"),
+        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 3', "tolerated"),
         ('name = "south"', 'name = "north"', "one name"),
-        ('name = "south"', 'name = ""', "without a name"),
+        ('name = "south"', 'name = ""', "`name` = ''"),
         ('name = "south"', 'name = "south"\nkey = "12"', "key"),
         ("[privacy]", "[privacy", "cannot be read"),
         ("[privacy]", "start = 1\n[privacy]", "start"),
@@ -453,8 +453,8 @@ def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
         text = text.replace(f'name = "{name}"', f'name = "{name}"\nkey = "{keys[name]}"')
     agreed = _agreement(tmp_path, text)
     prirfed = agreed.terms.prirfed
-    assert (prirfed.noise, prirfed.tolerated) == (agreed.noise, agreed.tolerated) == ("shared", 1)
-    assert agreed.terms.keys == tuple(keys.items())
+    assert (prirfed.noise, agreed.terms.tolerated) == ("shared", 1)
+    assert {party.name: party.key for party in agreed.terms.parties} == keys
     own = SITE.replace("[files]", '[files]\nkey = "{name}.key"')
     sites = {name: _site(tmp_path, name, text=own) for name in NAMES}
     assert "shared; holds if at most 1" in _run("agree", tmp_path / "agreement.toml")[1]
@@ -523,3 +523,7 @@ def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
             "report", tmp_path / "agreement.toml", path, "--out", tmp_path / "other.html"
         )
         assert (code, words in " ".join(said.split())) == (2, True)
+    (tmp_path / "result.json").write_text(json.dumps(facts))
+    np.savez(path, point_0=2.0 * START)  # not the point that the rounds end at
+    code, said = _run("report", tmp_path / "agreement.toml", path, "--out", tmp_path / "other.html")
+    assert (code, "another value than the rounds end at" in " ".join(said.split())) == (2, True)

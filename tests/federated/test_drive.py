@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, privacy, problems
+from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, RiemdpError, privacy, problems
 from riemdp.federated import Setup
 from riemdp.randomness import noise_source
 from tests.seam import Servers
@@ -85,6 +85,8 @@ def _setup(agents, rounds=4, per_round=2, **keywords):
 
 def _run(behaviour, setup, timing=None, **keywords):
     clock = Clock()
+    if "state" in keywords:
+        keywords["journal"] = Servers.Journal(setup.fingerprint, keywords.pop("state"))
     fake = Fake(
         behaviour, clock, **{k: keywords.pop(k) for k in ("joins", "leaves") if k in keywords}
     )
@@ -192,6 +194,11 @@ def test_nobody_there_is_an_error_that_says_so():
         _run({}, _setup(2), Servers.Timing(patience=1.0))
 
 
+def _driven(setup, fake, clock, state):
+    journal = Servers.Journal(setup.fingerprint, state)
+    Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, journal=journal)
+
+
 def _crash_after(last: int, setup: Setup, state) -> None:
     """A run of two agents whose server dies right after a round."""
 
@@ -204,7 +211,7 @@ def _crash_after(last: int, setup: Setup, state) -> None:
     clock = Clock()
     fake = Dies({"a": "good", "b": "good"}, clock)
     with pytest.raises(ConnectionError):
-        Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
+        _driven(setup, fake, clock, state)
 
 
 def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
@@ -219,9 +226,9 @@ def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
     setup, state, clock = _setup(2, rounds=5, per_round=2), tmp_path / "state.json", Clock()
     fake = Dies({"a": "good", "b": "good"}, clock)
     with pytest.raises(ConnectionError):
-        Servers.drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
+        _driven(setup, fake, clock, state)
     server = Servers.make_coordinator(setup, {"a": 10, "b": 10}, noise_source(3))
-    server.load(state)
+    server.resume(Servers.Journal(setup.fingerprint, state).facts)
     assert [r.accepted for r in server.records] == [2, 2, 0]
     assert server.records[-1].missing == 2
     assert server.invitations == {"a": 3, "b": 3}
@@ -247,6 +254,35 @@ def test_a_server_does_not_go_on_from_the_state_of_another_run(tmp_path):
         _run({"a": "good", "b": "good"}, other, state=state)
     server, fake, _ = _run({"a": "good", "b": "good"}, setup, state=state)
     assert (len(server.records), fake.sent) == (3, [])
+
+
+def test_a_journal_is_of_one_server(tmp_path):
+    """Two servers that started together: the second ends before it sends anything."""
+    setup, clock = _setup(2, rounds=3, per_round=2), Clock()
+    first, second = (Servers.Journal(setup.fingerprint, tmp_path / "state.json") for _ in "ab")
+    given = {"clock": clock, "pause": clock.sleep}
+    agents = Fake({"a": "good", "b": "good"}, clock)
+    Servers.drive(setup, agents, noise_source(3), journal=first, **given)
+    written = (tmp_path / "state.json").read_bytes()
+    others = Fake({"a": "good", "b": "good"}, clock)
+    with pytest.raises(RiemdpError, match="another server"):
+        Servers.drive(setup, others, noise_source(4), journal=second, **given)
+    assert (len(agents.sent), others.sent) == (3, [])
+    assert (tmp_path / "state.json").read_bytes() == written
+    (tmp_path / "state.json").unlink()  # nobody goes on from what was taken away, either
+    with pytest.raises(RiemdpError, match="another server"):
+        first.write({})
+
+
+def test_a_journal_that_is_torn_is_none(tmp_path):
+    setup, state = _setup(2, rounds=3, per_round=2), tmp_path / "state.json"
+    _crash_after(1, setup, state)
+    whole = state.read_bytes()
+    for torn in (whole[: len(whole) // 2], whole[:-3], b"", whole.replace(b'"rounds"', b'"round"')):
+        state.write_bytes(torn)
+        with pytest.raises(InvalidArgument, match="holds no state of such a run"):
+            _run({"a": "good", "b": "good"}, setup, state=state)
+        assert state.read_bytes() == torn
 
 
 def test_a_restarted_server_takes_in_who_has_come_and_remembers_who_has_gone(tmp_path):

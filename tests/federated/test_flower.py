@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,7 @@ E1 = np.eye(DIM)[0]
 @pytest.fixture(autouse=True)
 def _engine(monkeypatch, tmp_path):
     pytest.importorskip("flwr", reason="needs the extra `federated`")
-    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))  # where a site without a file counts
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))  # where sites count
     from flwr.supercore.task_identity import TaskIdentity
 
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = (
@@ -50,7 +51,8 @@ class Grid:
 
     def push_messages(self, messages):
         ids = []
-        for node, kind in messages:
+        for message in messages:
+            node, kind = message.metadata.dst_node_id, message.metadata.message_type
             self.count += 1
             ids.append(f"m{self.count}")
             if (node, kind) in self.answers:
@@ -80,20 +82,13 @@ def _transport(answers, noise=None, names=None):
         place=E1, names=names, added_noise=lambda n: noise, shares_noise=False, fingerprint="f"
     )
     grid, clock = Grid(answers), SimpleNamespace(now=0.0)
-    transport = over_flower().GridTransport(
-        grid,
-        terms,
-        ttl=60.0,
-        make_message=lambda content, node, kind, group, ttl: (node, kind),
-        clock=lambda: clock.now,
-    )
+    transport = over_flower().GridTransport(grid, terms, ttl=60.0, clock=lambda: clock.now)
     transport.agents()  # asks
     return grid, clock, transport
 
 
 def _hello(name, records=10, sigma=1.0):
-
-    return over_flower().hello(name, records, sigma)
+    return over_flower().pack(name=name, records=records, sigma=sigma)
 
 
 HELLO, TRAIN = "query.hello", "train"
@@ -132,6 +127,18 @@ def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog)
     _, _, transport = _transport(answers, noise=1.0)
     assert transport.agents() == {"a": 10, "d": 10}
     assert "'b' says it would add noise" in caplog.text
+
+
+@messages
+def test_an_agent_of_a_size_that_no_plan_has_is_not_enrolled(caplog):
+    """What a site says of itself does not end a run of the others."""
+    local = riemdp.DPRSGD(2, 5, 0.1, 1.0)  # batches of 5
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), local, rounds=3, agents_per_round=2)
+    terms = riemdp.federated.Setup(prirfed, E1, Budget(5.0, 1e-5), agents=2)
+    answers = {(1, HELLO): _hello("a", 10, 1e3), (2, HELLO): _hello("b", 1, 1e3)}
+    transport = over_flower().GridTransport(Grid(answers), terms, ttl=60.0)
+    assert transport.agents() == transport.agents() == {"a": 10}
+    assert "'b' says it has 1 records: not enrolled" in caplog.text
 
 
 @messages
@@ -182,6 +189,15 @@ def _rows(seed):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def _app(setup, load=lambda node: _rows(1), **limits):
+    """The app of a site that has no agreement and no file of its own but for its answers."""
+    from riemdp.federated import Site, flower
+
+    answers = Path(os.environ["FLWR_HOME"]) / "answers.json"
+    site = Site("a", answers, **limits)
+    return flower.client_app(lambda settings: setup, load, site=lambda node: site)
+
+
 def _ask(app, kind, point=E1, number=0, *, node=None, run=None, **facts):
     from flwr.app import Context, Message, RecordDict
 
@@ -194,10 +210,10 @@ def _ask(app, kind, point=E1, number=0, *, node=None, run=None, **facts):
 
 @messages
 def test_an_agent_answers_with_a_private_point_and_charges_its_book():
-    from riemdp.federated import flower, plan_federated
+    from riemdp.federated import plan_federated
 
     setup, book = _setup(Budget(2.0, 1e-5)), Ledger(Budget(50.0, 1e-5))
-    app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
+    app = _app(setup, ledger=book)
     said = _ask(app, HELLO)
     assert over_flower().fact(said.content, "records") == 30
     assert over_flower().fact(said.content, "sigma") == setup.sigma(30) > 0
@@ -214,12 +230,11 @@ def test_an_agent_answers_with_a_private_point_and_charges_its_book():
 
 @messages
 def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record(caplog):
-    from riemdp.federated import flower
 
     def broken(node):
         raise ValueError("could not convert string to float: 'Jane Doe, 1961'")
 
-    app = flower.client_app(lambda config: _setup(Budget(2.0, 1e-5)), broken)
+    app = _app(_setup(Budget(2.0, 1e-5)), broken)
     for kind in (HELLO, TRAIN):
         with pytest.raises(riemdp.RiemdpError) as failure:
             _ask(app, kind)
@@ -233,10 +248,9 @@ def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record(caplog):
 
 @messages
 def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
-    from riemdp.federated import flower
 
     setup = _setup(Budget(2.0, 1e-5), rounds=10)  # round-robin: 10 * 2 / 4 answers of one agent
-    app = flower.client_app(lambda config: setup, lambda node: _rows(1))
+    app = _app(setup)
     said = []
     for number in [0] * 60 + [*range(20)]:
         try:
@@ -249,10 +263,9 @@ def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
 
 @messages
 def test_an_agent_declines_a_server_that_speaks_of_other_settings():
-    from riemdp.federated import flower
 
     setup = _setup(Budget(2.0, 1e-5))
-    app = flower.client_app(lambda config: setup, lambda node: _rows(1))
+    app = _app(setup)
     for kind in (HELLO, TRAIN):
         with pytest.raises(riemdp.RiemdpError, match="server's settings"):
             _ask(app, kind, agreement="0" * 64)
@@ -348,13 +361,13 @@ def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signe
 
     folder, fingerprint = signed
     setup = over_flower().agreed({"agreement": str(folder / "agreement.toml"), "timeout": 5.0})
-    assert (setup.fingerprint, setup.sites) == (fingerprint, ("a", "b"))
+    assert (setup.fingerprint, setup.names) == (fingerprint, ("a", "b"))
     with pytest.raises(riemdp.InvalidArgument, match="another epsilon"):
         over_flower().agreed({"agreement": str(folder / "agreement.toml"), "epsilon": 3.0})
     with pytest.raises(riemdp.InvalidArgument, match="names no agreement"):
         over_flower().agreed({})
     answers = {(1, HELLO): _hello("a"), (2, HELLO): _hello("stranger")}
-    _, _, transport = _transport(answers, names=setup.sites)
+    _, _, transport = _transport(answers, names=setup.names)
     assert transport.agents() == {"a": 10}
 
 

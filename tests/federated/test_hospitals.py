@@ -303,7 +303,7 @@ def test_the_shipped_site_has_signed_the_shipped_agreement():
         assert domain is not None
         assert float(domain.radius) >= ball.radius
         np.testing.assert_allclose(domain.center, ball.center, rtol=1e-15)
-        assert site.name in (agreed.terms.sites or ())
+        assert site.name in (agreed.terms.names or ())
     finally:
         for name in ("book-0.json", "book-0.json.lock"):
             (EXAMPLE / name).unlink(missing_ok=True)

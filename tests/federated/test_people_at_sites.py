@@ -16,7 +16,16 @@ from scipy.stats import norm
 
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
-from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, answer, run_in_process
+from riemdp.federated import (
+    Agreement,
+    PriRFed,
+    Refused,
+    Setup,
+    Site,
+    answer,
+    plan_federated,
+    run_in_process,
+)
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import gaussian, participation
 from tests.seam import Commands, Masks, Servers, Sites, original, over_flower, plant
@@ -269,22 +278,23 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
 def test_a_server_states_what_one_person_gets(tmp_path: Path) -> None:
     setup = setup_of(tmp_path)
     server = Servers.make_coordinator(setup, {"a": 13, "b": 13}, noise_source(1))
-    server.enrol("c", 21, setup.sigma(21))  # it came late, and is another size
+    late = plan_federated(setup.prirfed, [13, 13, 21], setup.budget, agents=setup.agents)
+    server.enrol({"c": 21}, late.for_people())  # it came late, and is another size
     server.invite(NAMES)
     server.close()
     guarantee = server.guarantee()
     assert (guarantee.unit, guarantee.assumes) == ("person", ONE_SITE)
     assert all(g.unit == "person" for g in server.plan.local.values())
-    server.save(tmp_path / "state")
-    again = Servers.make_coordinator(setup, {"a": 13}, noise_source(1))
-    again.load(tmp_path / "state")
+    Servers.Journal(setup.fingerprint, tmp_path / "state").write(server.state())
+    facts = Servers.Journal(setup.fingerprint, tmp_path / "state").facts
+    again = Servers.resumed(setup, facts, noise_source(1))
     assert again.guarantee() == guarantee
     plain = Servers.make_coordinator(
         dataclasses.replace(setup, unit="record"), {"a": 13}, noise_source(1)
     )
     assert plain.guarantee().unit == "record"
     with pytest.raises(InvalidArgument, match="another agreement"):
-        plain.load(tmp_path / "state")
+        Servers.Journal(plain.agreement, tmp_path / "state")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -448,14 +458,19 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
     right = {"agreement": agreed.fingerprint}
     app = flower.client_app(rng=7)
     said = ask(app, "query.hello", honest, **right)
-    assert dict(said["facts"]) == {"name": "a", "records": 13, "sigma": agreed.terms.sigma(13)}
+    assert dict(said["facts"]) == {
+        "name": "a",
+        "records": 13,
+        "sigma": agreed.terms.sigma(13),
+        "key": "",
+    }
     lies = {"unit": "record", "records_per_person": 400, "records-per-person": 400, "groups": "x"}
     answers = [
         ask(app, "train", site, **right, **facts) for site, facts in ((honest, {}), (lied_to, lies))
     ]
     points = [over_flower().unpack(answer, START) for answer in answers]
     np.testing.assert_array_equal(*points)  # nothing of the lie was read
-    assert dict(answers[0]["facts"]) == {"records": 13}
+    assert dict(answers[0]["facts"]) == {"records": 13, "key": ""}
     assert over_flower().fact(answers[0], "groups") is None
     ledger = Site.read(honest).ledger
     assert ledger is not None
@@ -496,7 +511,7 @@ def test_a_site_without_labels_declines_and_says_nothing_of_them(tmp_path: Path,
             ask(app, "train", site, **right)
     assert Site.read(site).rounds_answered() == ()
     own = flower.client_app(rng=7, load_groups=lambda node: data_of(0)[1])
-    assert dict(ask(own, "train", site, **right)["facts"]) == {"records": 13}
+    assert dict(ask(own, "train", site, **right)["facts"]) == {"records": 13, "key": ""}
 
 
 @pytest.mark.federated_deployment

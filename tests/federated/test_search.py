@@ -174,7 +174,7 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
             setattr(answers, method, said)
         return answers
 
-    plan = Searches.MeanOverSites(agreed).plan
+    plan = agreed.plan
     found = [
         Searches.run_search(plan, listening(k, a)) for k, a in (("several", several), ("one", one))
     ]
@@ -431,7 +431,7 @@ def test_without_tolerance_a_missing_site_ends_the_search() -> None:
     told, carried = server(agreed)
     told.sites = Leaving(carried)
     with pytest.raises(RiemdpError, match=r"2 sites are there, and the noise needs 3 of 3"):
-        Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
+        Searches.run_search(agreed.plan, told)
 
 
 def test_a_site_that_masks_another_sum_leaves_none_and_the_search_ends() -> None:
@@ -447,7 +447,7 @@ def test_a_site_that_masks_another_sum_leaves_none_and_the_search_ends() -> None
 
     told.sites = Hiding(carried)
     with pytest.raises(RiemdpError, match="sums over sites failed"):
-        Searches.run_search(Searches.MeanOverSites(agreed).plan, told)
+        Searches.run_search(agreed.plan, told)
     assert told.failed == told.asked > 1
     assert all(site.spent <= 1.0 for site in carried.held.values())
 
@@ -499,7 +499,7 @@ def test_replies_that_are_none_are_not_added() -> None:
         heard = told.summed(tangents())
         assert heard.records == 900
         told._absences._back.clear()
-    assert [len(question["answered"]) for question in told.journal.questions] == [2] * 5
+    assert [len(question["answered"]) for question in told.questions] == [2] * 5
 
 
 # -------------------------------------------------------------------------------------- charging

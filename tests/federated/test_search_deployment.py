@@ -56,7 +56,7 @@ def test_a_server_gets_the_whole_budget_and_no_more(facts):
         assert [n for n, words in told if words == "answered"] == [3, 2]
         assert [n for n, _ in told] == [3, 3, 10**6, 4, 2, 5]
         assert "has answered this question" in told[1][1]
-        assert "no question of this number" in told[2][1]
+        assert "no such question" in told[2][1]
         assert all("budget of this search is spent" in told[i][1] for i in (3, 5))
         answered, share, charges, epsilon = facts["lies spent"][site]
         assert (answered, share, charges) == ([3, 2], 1.0, 1)

@@ -89,7 +89,7 @@ class Mail:
 
 def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
     """A search; what the server writes at its end is in the folder."""
-    transcript = Servers.Transcript(agreed(mail.folder).terms, state)
+    journal = Servers.Journal(agreed(mail.folder).fingerprint, state)
     release = Servers.drive_search(
         agreed(mail.folder).terms,
         mail,
@@ -97,10 +97,10 @@ def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
         clock=lambda: mail.clock.now,
         pause=mail.pause,
         reproducible=True,
-        transcript=transcript,
+        journal=journal,
     )
     Servers.write_release(
-        str(mail.folder / "result.npz"), release, agreed(mail.folder).terms, transcript
+        str(mail.folder / "result.npz"), release, agreed(mail.folder).terms, journal
     )
     return release
 
@@ -319,7 +319,7 @@ def test_an_agreement_on_a_variance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('release = "mean"', 'release = "median"', "choose one of ball, mean, variance"),
+        ('release = "mean"', 'release = "median"', "choose one of 'ball', 'mean', 'variance'"),
         ("variance = 0.2", "variance = 0.9", "variance"),
         ("variance = 0.2", 'radius = "0.2"', "'radius' in .search., which means nothing"),
         ('"mean"', '"ball"', "for release = 'mean' only"),
@@ -344,7 +344,7 @@ def test_numbers_of_records_and_keys_are_agreed_on(tmp_path: Path) -> None:
     for old, new, words in (
         (f"records = {SIZES[1]}\n", "", "without its public number of records"),
         (f"records = {SIZES[1]}\n", "records = 0.5\n", "without its public number of records"),
-        ("tolerated = 1", "tolerated = 3", "from 0 to 2"),
+        ("tolerated = 1", "tolerated = 3", "at least 0 and at most 2"),
         ('name = "b"', 'name = "a"', "two sites with one name"),
     ):
         (tmp_path / "agreement.toml").write_text(right.replace(old, new, 1))

@@ -19,7 +19,7 @@ import pytest
 import riemdp
 from riemdp import RiemdpError
 from riemdp.privacy import Ledger
-from tests.seam import over_flower, plant
+from tests.seam import Servers, over_flower, plant
 
 from .heard import heard
 from .test_search import ALL, CENTER, SITES, SPACE
@@ -107,8 +107,8 @@ def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     found: Any = over_flower().agreed(told)
     timing = Timing(timeout=1.0, grace=0.1, poll=0.01, patience=1.0)
     transport = over_flower().GridTransport(office, found, ttl=60.0)
-    files = (config.get(key) for key in ("state-path", "result-path"))
-    return over_flower().search(found, transport, timing, *files)
+    journal = Servers.Journal(found.fingerprint, config.get("state-path"))
+    return over_flower().search(found, transport, timing, journal, config.get("result-path"))
 
 
 @messages
@@ -244,6 +244,6 @@ def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None
     assert site(folder).rounds_answered() == ()
     assert Ledger.open(folder / "a-ledger.json").charges == 0
     reply = sent(folder, "a", TRAIN, over_flower().pack(CENTER, **right), {}).content
-    assert reply["words"].to_numpy_ndarrays()[0].dtype == np.uint64
+    assert reply["arrays"].to_numpy_ndarrays()[0].dtype == np.uint64
     assert len(over_flower().fact(reply, "key")) == 64
     assert over_flower().fact(reply, "key") != keys[0]

@@ -316,7 +316,7 @@ def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
         ('unit = "person"\n', "", r"'people' in a \[\[site\]\].*give records = "),
         ("people = 100", "records = 100", r"'records' in a \[\[site\]\].*give people = "),
         ("people = 100\n", "", "without its public number of people"),
-        ("delta = 1e-6", "delta = 1e-6\nrecords-per-person = 4", "a search does not need"),
+        ("delta = 1e-6", "delta = 1e-6\nrecords-per-person = 4", "means nothing"),
         ("epsilon = 8.0", "epsilon = 0.1", r"n = 300 people are too few.*or more people"),
     ):
         assert old in right

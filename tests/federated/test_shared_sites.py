@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, answer, run_in_process
+from riemdp.federated import (
+    Agreement,
+    Party,
+    PriRFed,
+    Refused,
+    Setup,
+    Site,
+    answer,
+    run_in_process,
+)
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
 from tests.seam import Masks, Servers, Sites, over_flower
@@ -30,8 +39,8 @@ def agreed(folder: Path, rounds: int = 3) -> Setup:
     prirfed = PriRFed(
         PROBLEM, local, rounds=rounds, agents_per_round=3, noise="shared", tolerated=1
     )
-    keys = tuple((name, Masks.new_key_file(folder / f"{name}.key")) for name in NAMES)
-    return Setup(prirfed, NORTH, BUDGET, agents=3, sites=NAMES, keys=keys)
+    parties = tuple(Party(name, Masks.new_key_file(folder / f"{name}.key")) for name in NAMES)
+    return Setup(prirfed, NORTH, BUDGET, agents=3, parties=parties)
 
 
 def site(folder: Path, name: str, **changed) -> Site:
@@ -218,9 +227,9 @@ def test_a_server_that_was_killed_in_an_open_round_goes_on(tmp_path: Path) -> No
 
         timing = Servers.Timing(timeout=5.0, grace=1.0, poll=0.5)
         source = riemdp.noise_source(1)
-        return Servers.drive(
-            setup, mail, source, timing=timing, state=state, clock=lambda: clock.now, pause=pause
-        )
+        journal = Servers.Journal(setup.fingerprint, state)
+        given = {"timing": timing, "journal": journal, "clock": lambda: clock.now, "pause": pause}
+        return Servers.drive(setup, mail, source, **given)
 
     with pytest.raises(ConnectionError):
         run(Dies(tmp_path, setup, {}))
@@ -282,25 +291,26 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
 
 def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
     setup = agreed(tmp_path)
-    local = dataclasses.replace(setup.prirfed, noise="local", tolerated=0)
-    (_, key), *others = setup.keys
+    first, *others = setup.parties
+    key = str(first.key)
     for changed, name in (
-        ({"agents": 4, "sites": None, "keys": ()}, "agents"),
+        ({"agents": 4, "parties": ()}, "agents"),
         ({"budget": None}, "budget"),
-        ({"prirfed": local}, "keys"),
-        ({"keys": setup.keys[:2]}, "keys"),
-        ({"keys": (*setup.keys, ("d", "ab" * 32)), "sites": None}, "keys"),
-        ({"keys": (("b", key), *others)}, "keys"),
-        ({"keys": (("a", others[0][1]), *others)}, "keys"),
-        ({"keys": (("d", key), *others)}, "keys"),
-        ({"keys": (("a", key[:-2]), *others)}, "keys"),
-        ({"keys": (("a", key.upper()), *others)}, "keys"),
+        ({"parties": setup.parties[:2]}, "parties"),
+        ({"parties": (*setup.parties, Party("d", "ab" * 32))}, "parties"),
+        ({"parties": (Party("b", key), *others)}, "parties"),
+        ({"parties": (Party("a", others[0].key), *others)}, "parties"),
+        ({"parties": (Party("a"), *others)}, "parties"),
     ):
         with pytest.raises(riemdp.InvalidArgument, match=f"`{name}`"):
             dataclasses.replace(setup, **changed)
-    # what the parties compare has everybody's key in it
-    other = dataclasses.replace(setup, keys=(("a", "ab" * 32), *others))
-    assert other.fingerprint != setup.fingerprint
+    for wrong in (key[:-2], key.upper(), int(key[:8], 16)):
+        with pytest.raises(riemdp.InvalidArgument, match="`key`"):
+            Party("a", wrong)
+    # what the parties compare has everybody's name and key in it
+    for party in (Party("a", "ab" * 32), Party("d", key)):
+        other = dataclasses.replace(setup, parties=(party, *others))
+        assert other.fingerprint != setup.fingerprint
 
 
 # ------------------------------------------------------------------------------------------------
@@ -334,14 +344,15 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
 
         def push_messages(self, messages) -> list[str]:
             ids = []
-            for content, node, kind in messages:
+            for message in messages:
+                node, kind = message.metadata.dst_node_id, message.metadata.message_type
                 context = Context(
                     run_id=1, node_id=node, node_config={}, state=RecordDict(), run_config={}
                 )
-                reply = apps[node](Message(content, node, kind), context)
+                reply = apps[node](message, context)
                 ids.append(f"m{len(self.box)}-{node}-{kind}")
                 if kind == "train":
-                    (array,) = reply.content["words"].values()
+                    (array,) = reply.content["arrays"].values()
                     self.sizes.append(len(array.data))
                 self.box[ids[-1]] = reply
             return ids
@@ -362,7 +373,6 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
         grid,  # type: ignore[arg-type]
         setup,
         ttl=60.0,
-        make_message=lambda content, node, kind, group, ttl: (content, node, kind),
     )
     server = Servers.drive(
         setup, transport, riemdp.noise_source(1), timing=Servers.Timing(poll=0.01)

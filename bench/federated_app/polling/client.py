@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 
 import riemdp
@@ -22,4 +25,10 @@ def load_records(node):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-app = flower.client_app(make_setup, load_records)
+def site(node):
+    name = str(node["name"])
+    answers = Path(os.environ["FLWR_HOME"]) / f"answers-{name}.json"
+    return flower.Site(name, answers, settings=dict(node))
+
+
+app = flower.client_app(make_setup, load_records, site=site)

@@ -10,19 +10,19 @@ import json
 import time
 from pathlib import Path
 
+from flwr.app import Message
 from flwr.serverapp import ServerApp
 
 from riemdp.federated import flower
 from riemdp.federated._drive import make_coordinator
 from riemdp.federated._sites import Replies, Waiting
-from riemdp.federated.flower._messages import fact, pack, unpack
-from riemdp.federated.flower._server import GridTransport, _message
+from riemdp.federated.flower._messages import TRAIN, fact, pack, unpack
+from riemdp.federated.flower._server import GridTransport
 from riemdp.randomness import noise_source
 
 from .client import AGENTS, make_setup
 
 TIMING = flower.Timing(timeout=120.0, grace=60.0, poll=0.1, patience=120.0)
-TRAIN = "train"  # the kind of message that asks for an answer
 app = ServerApp()
 
 
@@ -43,10 +43,10 @@ def main(grid, context):
             number, value = len(server.records), server.value
             replies = sites.ask(invited, value, number, server.sound, **limits)
         else:
-            node_of = {name: node for node, name in transport._names.items()}
+            node_of = {name: transport.node_of(name) for name in invited}
             content = pack(server.value, round=len(server.records))
             messages = [
-                _message(content, node_of[a], TRAIN, str(len(server.records)), 600.0)
+                Message(content, node_of[a], TRAIN, ttl=600.0, group_id=str(len(server.records)))
                 for a in invited
             ]
             names = {node_of[a]: a for a in invited}

@@ -84,9 +84,9 @@ def agree(
 
 def _noise_in_words(agreed: Any) -> str:
     """Who adds the noise."""
-    if agreed.noise == "local":
+    if not agreed.terms.shares_noise:
         return "each site adds all of its own"
-    return f"shared; holds if at most {agreed.tolerated} of the sites drop out or collude"
+    return f"shared; holds if at most {agreed.terms.tolerated} of the sites drop out or collude"
 
 
 def _facts(agreed: Any, records: int | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from ._accounting import FederatedPlan as FederatedPlan
 from ._accounting import plan_federated
 from ._aggregate import aggregate, validate_reply
-from ._agreement import Agreement, Party
+from ._agreement import Agreement
 from ._ball import private_ball, private_frechet_mean, private_frechet_variance
 from ._coordinator import Coordinator
 from ._coordinator import RoundRecord as RoundRecord
@@ -23,7 +23,7 @@ from ._in_process import run_in_process
 from ._prirfed import PriRFed
 from ._rounds import local_update
 from ._site import Refused, Site
-from ._terms import Setup
+from ._terms import Party, Setup
 
 __all__ = [
     "Agreement",

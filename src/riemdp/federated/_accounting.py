@@ -55,20 +55,12 @@ def _planned(
 
 
 def plan_shared(prirfed: PriRFed, budget: Budget) -> SharedSum:
-    """Grid and noise of one round, from the agreed settings: the same at every party.
-
-    Args:
-        prirfed: With noise="shared"; its `agents_per_round` is the number J of sites.
-        budget: Of the whole run, for every record.
-
-    Returns:
-        The plan of one round. `rounds` of them are within the budget.
+    """Grid and noise of one round, from the agreed settings: the same at every party. With
+    noise="shared" the run's `agents_per_round` is the number J of sites. `rounds` of them are
+    within `budget` for every record. Proof: docs/proofs/secure-sums.md.
 
     Raises:
         InvalidArgument: Such a budget cannot be met by shared noise.
-
-    Source:
-        Proof: docs/proofs/secure-sums.md.
     """
     clip, dim = prirfed.clip, prirfed.problem.manifold.dim
     sites, tolerated = prirfed.agents_per_round, prirfed.tolerated
@@ -142,23 +134,6 @@ class FederatedPlan:
             guarantee=of_person(self.guarantee),
         )
 
-    def with_size(self, prirfed: PriRFed, records: int, sigma: float) -> FederatedPlan:
-        """The same plan with one agent more, of this size and noise."""
-        known = dataclasses.replace(self, sizes=(*self.sizes, records), agents=self.planned_agents)
-        if records in self.sigma_of:
-            return known
-        if self.shared is not None:
-            one = self.shared.guarantee
-        else:
-            one = local_guarantee(prirfed, records, sigma)
-        one = of_person(one) if self.guarantee.unit == PERSON else one
-        return dataclasses.replace(
-            known,
-            sigma_of={**self.sigma_of, records: sigma},
-            local={**self.local, records: one},
-            totals={**self.totals, records: planned_guarantee(prirfed, one, self.planned_agents)},
-        )
-
     @property
     def costs(self) -> tuple[Guarantee, ...]:
         """What one invitation costs a record at most: of many sizes a few, by `coarser`."""
@@ -189,7 +164,12 @@ def _costs(local: Mapping[int, Guarantee]) -> tuple[Guarantee, ...]:
 
 
 def plan_federated(
-    prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None, *, noise_std: float | None = None
+    prirfed: PriRFed,
+    sizes: Sequence[int],
+    budget: Budget | None,
+    *,
+    noise_std: float | None = None,
+    agents: int | None = None,
 ) -> FederatedPlan:
     """Calibrate every agent's noise so that the whole run is within a budget for every record.
 
@@ -198,6 +178,7 @@ def plan_federated(
         sizes: The (public) number of records of each agent.
         budget: With delta > 0. None: no noise, or the noise of `noise_std`.
         noise_std: A sigma for every agent, instead of a budget; the plan states what it gives.
+        agents: The number of agents that the noise is calibrated for. None: one for each size.
 
     Returns:
         The plan.
@@ -217,42 +198,59 @@ def plan_federated(
         raise InvalidArgument(
             "argument `datasets` is empty; a federated run needs at least one agent"
         )
-    if prirfed.invited_per_round > len(sizes):
+    count = len(sizes) if agents is None else integer("agents", agents)
+    if prirfed.invited_per_round > count:
         raise invalid(
             "agents_per_round",
             prirfed.agents_per_round,
-            f"a round invites {prirfed.invited_per_round} and there are only {len(sizes)} agents",
+            f"a round invites {prirfed.invited_per_round} and there are only {count} agents",
         )
     if budget is not None and noise_std is not None:
         raise InvalidArgument(
             "arguments `budget` and `noise_std` exclude each other: give one of them"
         )
+    shared = None
     if prirfed.noise == "shared":
-        return _plan_of_sums(prirfed, sizes, budget, noise_std)
-    if noise_std is not None:
-        given = real("noise_std", noise_std, at_least=0.0)
-        sigma_of = dict.fromkeys(sizes, given)
-    elif budget is None:
-        sigma_of = dict.fromkeys(sizes, 0.0)
+        shared = _shared_by_all(prirfed, sizes, budget, noise_std, count)
+        sigma_of, local = dict.fromkeys(sizes, shared.sigma), dict.fromkeys(sizes, shared.guarantee)
     else:
-        check_budget(budget)
-        sigma_of = {n: calibrate(prirfed, n, len(sizes), budget) for n in dict.fromkeys(sizes)}
-    local = {n: local_guarantee(prirfed, n, sigma) for n, sigma in sigma_of.items()}
-    totals = {n: planned_guarantee(prirfed, g, len(sizes)) for n, g in local.items()}
+        sigma_of = _noise_of(prirfed, sizes, budget, noise_std, count)
+        local = {n: local_guarantee(prirfed, n, sigma) for n, sigma in sigma_of.items()}
+    totals = {n: planned_guarantee(prirfed, g, count) for n, g in local.items()}
     delta = 1e-5 if budget is None else budget.delta
-    total = worst([planned_guarantee(prirfed, g, len(sizes)) for g in _costs(local)], delta)
-    return FederatedPlan(sizes, sigma_of, local, totals, total, delta, len(sizes))
+    total = worst([planned_guarantee(prirfed, g, count) for g in _costs(local)], delta)
+    return FederatedPlan(sizes, sigma_of, local, totals, total, delta, count, shared)
 
 
-def _plan_of_sums(
-    prirfed: PriRFed, sizes: tuple[int, ...], budget: Budget | None, noise_std: float | None
-) -> FederatedPlan:
-    """With shared noise: every agent takes part in every round, and their sizes do not matter."""
-    if prirfed.agents_per_round != len(sizes):
+def _noise_of(
+    prirfed: PriRFed,
+    sizes: tuple[int, ...],
+    budget: Budget | None,
+    noise_std: float | None,
+    count: int,
+) -> dict[int, float]:
+    """The noise of an agent's local steps, for each distinct size."""
+    if noise_std is not None:
+        return dict.fromkeys(sizes, real("noise_std", noise_std, at_least=0.0))
+    if budget is None:
+        return dict.fromkeys(sizes, 0.0)
+    check_budget(budget)
+    return {n: calibrate(prirfed, n, count, budget) for n in dict.fromkeys(sizes)}
+
+
+def _shared_by_all(
+    prirfed: PriRFed,
+    sizes: tuple[int, ...],
+    budget: Budget | None,
+    noise_std: float | None,
+    count: int,
+) -> SharedSum:
+    """The noise of a round of all agents, whose sizes do not matter."""
+    if prirfed.agents_per_round != count:
         raise invalid(
             "agents_per_round",
             prirfed.agents_per_round,
-            f"with noise='shared' every agent takes part in every round: give {len(sizes)}",
+            f"with noise='shared' every agent takes part in every round: give {count}",
         )
     if budget is None or noise_std is not None:
         raise InvalidArgument(
@@ -261,11 +259,7 @@ def _plan_of_sums(
         )
     for n in sizes:
         check_count("datasets", n)
-    shared = plan_shared(prirfed, check_budget(budget))
-    local = dict.fromkeys(sizes, shared.guarantee)
-    total = shared.guarantee.repeat(prirfed.rounds)
-    sigma_of, totals = dict.fromkeys(sizes, shared.sigma), dict.fromkeys(sizes, total)
-    return FederatedPlan(sizes, sigma_of, local, totals, total, budget.delta, len(sizes), shared)
+    return plan_shared(prirfed, check_budget(budget))
 
 
 def noise_of_a_round(prirfed: PriRFed, plan: FederatedPlan) -> float | None:
@@ -315,19 +309,10 @@ def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:
-    """The smallest sigma with which the whole plan is within a budget for an agent of this size.
-
-    Sizes whose local steps cost the same by `coarser` share one search.
-
-    Args:
-        prirfed: The run.
-        records: The agent's number of records.
-        agents: The number of agents.
-        budget: The budget of the whole run; at least 99 % of its epsilon is spent.
-
-    Returns:
-        Sigma per orthonormal coordinate of the averaged gradient. Where batches are random it is at
-        most 1 % more than the run needs.
+    """The smallest sigma, per orthonormal coordinate of the averaged gradient, with which the
+    whole plan is within a budget for an agent of `records` records among `agents`: at least 99 % of
+    its epsilon is spent. Where batches are random sigma is at most 1 % more than the run needs:
+    sizes whose local steps cost the same by `coarser` share one search.
 
     Raises:
         InvalidArgument: No noise at all would do: a delta that large protects nobody.

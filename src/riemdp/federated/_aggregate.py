@@ -4,8 +4,6 @@ the rest; or it takes a step along the sum of words.
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,9 +26,7 @@ _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is t
 
 
 @isolated
-def validate_reply(
-    manifold: AbstractManifold, current: Point, reply: object, *, weight: float = 1.0
-) -> bool:
+def validate_reply(manifold: AbstractManifold, current: Point, reply: object) -> bool:
     """Whether an agent's reply may enter the average. Never raises on what an agent sent.
 
     A reply is already private, so refusing it reveals nothing about a record that it does not.
@@ -39,12 +35,11 @@ def validate_reply(
         manifold: The space.
         current: The point x_t of the round.
         reply: What the agent sent.
-        weight: Its weight in the average.
 
     Returns:
         True if the reply is a float64 array (a tuple of them on a `Product`) of exactly the point's
-        shape, finite, on the manifold up to 1e-6, closer to `current` than the injectivity radius
-        there, and the weight is a finite number above 0.
+        shape, finite, on the manifold up to 1e-6, and closer to `current` than the injectivity
+        radius there.
 
     Examples:
         >>> import numpy as np, riemdp
@@ -54,12 +49,6 @@ def validate_reply(
         >>> riemdp.federated.validate_reply(riemdp.Sphere(3), north, -north)
         False
     """
-    if (
-        isinstance(weight, bool | np.bool_)
-        or not isinstance(weight, numbers.Real)
-        or not 0 < float(weight) < math.inf
-    ):
-        return False
     point = as_point(manifold, current, reply)
     if point is None:
         return False
@@ -147,18 +136,9 @@ def _tangent_mean(
 def moved_by_sum(
     prirfed: PriRFed, shared: SharedSum, current: Point, total: Integers, records: int
 ) -> Point | None:
-    """The next point, one step along the noisy mean of all gradients, or None where the words that
-    came have no sum: some party used other masks.
-
-    Args:
-        prirfed: The agreed run.
-        shared: `plan_shared` of it.
-        current: The point of the round.
-        total: The sum of the words of all members of the roster.
-        records: How many records these sites have together; public.
-
-    Returns:
-        A finite point of the space, or None. Post-processing of the sum.
+    """The next point, one step along the noisy mean of all gradients of `records`, or None where
+    the `total` of the words has no sum: some party used other masks. A finite point of the space;
+    post-processing of the sum.
     """
     problem, local = prirfed.problem, prirfed.local
     ball = problem.ball if local.is_confined else None

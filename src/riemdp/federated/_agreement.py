@@ -6,10 +6,10 @@ that `sha256sum agreement.toml` prints, so that nobody needs this library to com
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,12 @@ from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
-from ..mechanisms._common import needs_log
-from ..optimizers._people import MOST
 from ..privacy import Budget
 from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ..problems import Problem
-from ._prirfed import NOISES, PriRFed
+from ._prirfed import PriRFed
 from ._tables import Tables
-from ._terms import RELEASES, SearchTerms, Setup
+from ._terms import Party, SearchTerms, Setup
 
 _LARGEST = 1 << 20  # bytes of the file
 # The keys that each table of a run of rounds, and of a search, may hold; those of [space],
@@ -47,7 +45,6 @@ _ROUNDS = {
         "quorum",
         "participation",
         "aggregate",
-        "output",
         "min-agents",
     },
 }
@@ -62,19 +59,6 @@ _IN_SEARCH = ("run", "space", "search", "privacy", "site")
 
 
 @dataclass(frozen=True)
-class Party:
-    """One site of an agreement.
-
-    Attributes:
-        name: The name of its file (`Site.name`), by which the server knows it.
-        key: Its long-term public key (X25519), 64 hexadecimal digits; None where none is needed.
-    """
-
-    name: str
-    key: str | None = None
-
-
-@dataclass(frozen=True)
 class Agreement:
     """What the parties of a federated run have agreed on, as they wrote it: rounds of PriRFed or,
     where the file has a table [search], a ball that the sites find together and what follows it.
@@ -83,20 +67,18 @@ class Agreement:
 
     Attributes:
         run: The name of the run. Another run has another name, so that it is another agreement.
-        sites: The sites, at least two.
-        noise: "local" (each site adds all the noise that its guarantee needs) or "shared" (under
-            secure sums).
-        tolerated: How many sites may drop out or collude, where noise is shared.
         terms: The settings of the run: a `Setup`, or those of a search.
         text: The whole file.
     """
 
     run: str
-    sites: tuple[Party, ...]
-    noise: str
-    tolerated: int
     terms: Setup | SearchTerms = field(compare=False, repr=False)
     text: str = field(repr=False)
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """The sites, at least two."""
+        return self.terms.parties
 
     @property
     def fingerprint(self) -> str:
@@ -117,13 +99,7 @@ class Agreement:
             InvalidArgument: The file cannot be read, lacks a key or holds one that means nothing,
                 or there are too few records for a search; the message names the key and the remedy.
         """
-        target, text, told = _text_of(path)
-        if text not in _KEPT:
-            made = _Reader(f"the agreement {target}").agreement(told, text)
-            if len(_KEPT) >= 64:
-                _KEPT.clear()
-            _KEPT[text] = made
-        return _KEPT[text]
+        return _made(*_text_of(path))
 
     def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """The keys of a run's configuration that contradict the agreement.
@@ -148,8 +124,8 @@ class Agreement:
         )
 
 
-def _text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
-    """The file itself, its text, and the TOML in it."""
+def _text_of(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The file itself, and its text."""
     target = Path(path).expanduser().resolve()
     try:
         with target.open("rb") as file:
@@ -157,14 +133,18 @@ def _text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
         if len(content) > _LARGEST:
             raise ValueError("it is larger than 1 MiB")
         text = content.decode("utf-8")
-        return target, text, tomllib.loads(text)
+        tomllib.loads(text)
+        return target, text
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"the agreement {target} cannot be read: {error}") from error
 
 
-# By text, so that a process which reads an agreement for every message has one problem, and
-# calibrates its noise once.
-_KEPT: dict[str, Agreement] = {}
+@functools.lru_cache(maxsize=64)
+def _made(target: Path, text: str) -> Agreement:
+    """The agreement that a file has, kept by its text: a process which reads it for every message
+    has one problem, and calibrates its noise once.
+    """
+    return _Reader(f"the agreement {target}").agreement(tomllib.loads(text), text)
 
 
 def fingerprint(text: str) -> str:
@@ -188,86 +168,93 @@ class _Reader(Tables):
             if key not in told:
                 of = " of a search" if searched else ""
                 self.wrong(f"lacks {key!r}; docs/howto/federated.md has a whole file{of}")
-        run = self.name_of_run(told)
+        run = told["run"]
+        if not isinstance(run, str) or not run.strip():
+            self.wrong(f"has run = {run!r}; give this run a name, such as 'descriptors 2026-11'")
         names = wanted[""] - {"run", "start", "site"}
         tables = {name: self.table(told, name) for name in sorted(names)}
-        unit, most = self.unit(tables["privacy"], searched)
         for name in sorted(names & set(wanted)):
             self.known(wanted, name, tables[name])
-        sites, sizes = self.sites(told["site"], unit, searched)
-        noise, tolerated = self.noise(tables["privacy"], sites)
-        common = {
-            "budget": self.budget(tables["privacy"]),
-            "unit": unit,
-            "document": fingerprint(text),
-            "keys": tuple((p.name, p.key) for p in sites if p.key) if noise == "shared" else (),
-        }
+        privacy = {key.replace("-", "_"): value for key, value in tables["privacy"].items()}
+        if privacy.get("unit", RECORD) not in UNITS:
+            self.wrong(f"has [privacy] unit = {privacy['unit']!r}; choose 'record' or 'person'")
+        if "delta" not in privacy:  # a `Budget` has one by itself
+            self.wrong("lacks [privacy] delta")
+        spent = {name: privacy.pop(name) for name in ("epsilon", "delta") if name in privacy}
+        common = {"budget": self.made("[privacy]", Budget, spent), "document": fingerprint(text)}
         space = self.space(tables["space"]) if "space" in told else None
-        terms: Setup | SearchTerms
         if searched:
-            common |= {"run": run, "sizes": sizes, "noise": noise, "tolerated": tolerated}
-            terms = self.search(tables, space, common)
+            terms = self.search(run, tables, told["site"], space, privacy, common)
         else:
-            common |= {"agents": len(sites), "sites": tuple(party.name for party in sites)}
-            common |= {"records_per_person": most}
-            sums = {"noise": noise, "tolerated": tolerated} if noise == "shared" else {}
-            terms = self.rounds(tables, told.get("start"), space, sums, common)
-        return Agreement(run, sites, noise, tolerated, terms, text)
+            terms = self.rounds(tables, told, space, privacy, common)
+        return Agreement(run, terms, text)
 
     def rounds(
         self,
         tables: Mapping[str, dict[str, Any]],
-        start: Any,
+        told: Mapping[str, Any],
         space: AbstractManifold | None,
-        sums: dict[str, Any],
+        privacy: dict[str, Any],
         common: dict[str, Any],
     ) -> Setup:
         """The settings of rounds of PriRFed."""
         problem = self.problem(tables["problem"], space, tables["domain"])
         keywords = {k.replace("-", "_"): v for k, v in tables["rounds"].items()}
         least = keywords.pop("min_agents", None)
+        sums = {key: privacy.pop(key) for key in ("noise", "tolerated") if key in privacy}
+        if "records_per_person" in privacy and privacy.get("unit") != PERSON:
+            self.wrong("has [privacy] records-per-person, which needs unit = 'person'")
         local = self.named("local", tables["local"], optimizers, _is_optimizer)
         given = {"problem": problem, "local": local, **keywords, **sums}
         prirfed = self.made("[rounds]", PriRFed, given)
-        initial = self.point("start", start, problem.manifold, problem.ball)
-        own = {"prirfed": prirfed, "initial": initial, "min_agents": least}
-        return self.made("[rounds]", Setup, common | own)
+        parties = self.parties(told["site"])
+        own = {
+            "prirfed": prirfed,
+            "initial": self.point("start", told.get("start"), problem.manifold, problem.ball),
+            "agents": len(parties),
+            "min_agents": least,
+            "parties": parties,
+        }
+        return self.made("[rounds]", Setup, common | privacy | own)
 
     def search(
         self,
+        run: str,
         tables: Mapping[str, dict[str, Any]],
+        sites: Any,
         space: AbstractManifold | None,
+        privacy: dict[str, Any],
         common: dict[str, Any],
     ) -> SearchTerms:
         """The settings of a search, which there are enough records for."""
         assert space is not None
         asked = tables["search"]
-        release = asked.get("release")
-        if release not in RELEASES:
-            self.wrong(f"has [search] release = {release!r}; choose one of {', '.join(RELEASES)}")
+        unit = privacy.get("unit", RECORD)
+        counted, other = ("people", "records") if unit == PERSON else ("records", "people")
+        parties = self.parties(sites, (counted, other))
+        if any(other in site for site in sites):
+            self.wrong(
+                f"has {other!r} in a [[site]], and [privacy] unit = {unit!r}: give"
+                f" {counted} = ..., its public number of {counted}"
+            )
         own = {
-            "release": release,
+            "release": asked.get("release"),
             "variance": asked.get("variance", 0.0),
             "manifold": space,
-            "search": self.region(release, asked, tables["domain"], space),
+            "search": self.region(asked, tables["domain"], space),
+            "run": run,
+            "parties": parties,
+            "sizes": self.sizes(parties, sites, counted),
         }
-        terms = self.made("[search]", SearchTerms, common | own)
+        terms = self.made("[search]", SearchTerms, common | privacy | own)
         try:
-            needs_log(space, "a search over sites")
-            terms.domain  # noqa: B018 - checks the ball
-            if release != "variance":
+            if terms.release != "variance":
                 terms.check_plan()
         except InvalidArgument as error:
             self.wrong(f"has an unusable [search]: {error}", error)
         return terms
 
     # ---------------------------------------------------------------- parts
-    def name_of_run(self, told: dict[str, Any]) -> str:
-        run = told["run"]
-        if not isinstance(run, str) or not run.strip():
-            self.wrong(f"has run = {run!r}; give this run a name, such as 'descriptors 2026-11'")
-        return run
-
     def space(self, table: dict[str, Any]) -> AbstractManifold:
         return self.named("space", table, manifolds, _is_space)
 
@@ -325,110 +312,41 @@ class _Reader(Tables):
         return point
 
     def region(
-        self, release: str, asked: dict[str, Any], domain: dict[str, Any], space: AbstractManifold
-    ) -> Any:
+        self, asked: dict[str, Any], domain: dict[str, Any], space: AbstractManifold
+    ) -> AdaptiveBall | Ball:
         """Where the ball is searched, or the public ball that the variance is about."""
         ball = self.ball(space, domain) if domain else None
-        if release != "variance":
+        if asked.get("release") != "variance":
             given = {k: v for k, v in asked.items() if k == "smallest"}
             return self.made("[search]", AdaptiveBall, {"outer": ball, **given})
         if ball is None or "smallest" in asked:
             self.wrong("has [search] release = 'variance', which needs a [domain], and no smallest")
         return ball
 
-    def sites(
-        self, told: Any, unit: str, searched: bool
-    ) -> tuple[tuple[Party, ...], dict[str, int]]:
-        """The sites and, for a search, how many records, or people, each has: public, because its
-        plan needs them.
-        """
+    def parties(self, told: Any, counted: tuple[str, ...] = ()) -> tuple[Party, ...]:
+        """The sites; in a search `counted` of each of them is read elsewhere."""
         if (
             not isinstance(told, list)
             or len(told) < 2
             or not all(isinstance(s, dict) for s in told)
         ):
             self.wrong("must have at least two tables [[site]], one for each site")
-        key, other = ("people", "records") if unit == PERSON else ("records", "people")
-        if searched and any(other in table for table in told):
-            self.wrong(
-                f"has {other!r} in a [[site]], and [privacy] unit = {unit!r}: give"
-                f" {key} = ..., its public number of {key}"
-            )
-        parties = tuple(self.party(table, {key} if searched else set()) for table in told)
-        for what, values in (
-            ("name", [p.name for p in parties]),
-            ("key", [p.key for p in parties if p.key is not None]),
-        ):
-            if len(set(values)) < len(values):
-                self.wrong(f"has two sites with one {what}; every site needs its own")
-        if not searched:
-            return parties, {}
+        return tuple(
+            self.made("[[site]]", Party, {k: v for k, v in table.items() if k not in counted})
+            for table in told
+        )
+
+    def sizes(
+        self, parties: tuple[Party, ...], told: list[dict[str, Any]], counted: str
+    ) -> dict[str, int]:
+        """How many records, or people, each site has: public, because the plan needs them."""
         try:
-            sizes = {
-                party.name: integer(key, table.get(key))
+            return {
+                party.name: integer(counted, table.get(counted))
                 for party, table in zip(parties, told, strict=True)
             }
         except InvalidArgument as error:
-            self.wrong(f"has a [[site]] without its public number of {key}: {error}", error)
-        return parties, sizes
-
-    def party(self, table: dict[str, Any], counted: set[str]) -> Party:
-        """One site, of which a search has the size, too."""
-        unknown = sorted(set(table) - {"name", "key"} - counted)
-        name, key = table.get("name"), table.get("key")
-        if unknown:
-            known = ", ".join(["name", "key", *counted])
-            self.wrong(f"has {unknown[0]!r} in a [[site]]; known are {known}")
-        if not isinstance(name, str) or not name.strip():
-            self.wrong("has a [[site]] without a name")
-        if key is not None and not re.fullmatch(r"[0-9a-f]{64}", str(key)):
-            self.wrong(
-                f"has an unusable key for the site {name!r}; `riemdp federated key` makes one"
-            )
-        return Party(name, key)
-
-    def noise(self, privacy: dict[str, Any], sites: tuple[Party, ...]) -> tuple[str, int]:
-        """Who adds the noise, and how many sites may drop out or collude."""
-        noise, tolerated = privacy.get("noise", "local"), privacy.get("tolerated", 0)
-        if noise not in NOISES:
-            self.wrong(f"has [privacy] noise = {noise!r}; choose 'local' or 'shared'")
-        most = len(sites) - 1 if noise == "shared" else 0
-        if type(tolerated) is not int or not 0 <= tolerated <= most:
-            self.wrong(
-                f"has [privacy] tolerated = {tolerated!r}; give a whole number from 0 to {most}"
-                + ("" if noise == "shared" else " (it has a meaning for noise = 'shared' only)")
-            )
-        for party in sites if noise == "shared" else ():
-            if party.key is None:
-                self.wrong(
-                    f"has no key for the site {party.name!r}, which noise = 'shared' needs;"
-                    " `riemdp federated key` makes one"
-                )
-        return noise, tolerated
-
-    def unit(self, privacy: dict[str, Any], searched: bool) -> tuple[str, int]:
-        """What is protected, and how many records of one person enter an answer at most: in a
-        search a person counts by the mean of their records, however many.
-        """
-        unit, most = privacy.get("unit", RECORD), privacy.get("records-per-person", MOST)
-        if unit not in UNITS:
-            self.wrong(f"has [privacy] unit = {unit!r}; choose 'record' or 'person'")
-        if "records-per-person" in privacy and searched:
-            self.wrong(
-                "has [privacy] records-per-person, which a search does not need: every person"
-                " counts once, by the mean of all records of that person; leave it out"
-            )
-        if "records-per-person" in privacy and unit != PERSON:
-            self.wrong("has [privacy] records-per-person, which needs unit = 'person'")
-        return unit, most
-
-    def budget(self, privacy: dict[str, Any]) -> Budget:
-        """The budget, which the file has to give."""
-        for name in ("epsilon", "delta"):
-            if name not in privacy:
-                self.wrong(f"lacks [privacy] {name}")
-        given = {name: privacy[name] for name in ("epsilon", "delta")}
-        return self.made("[privacy]", Budget, given)
+            self.wrong(f"has a [[site]] without its public number of {counted}: {error}", error)
 
 
 def _is_space(value: Any) -> bool:

@@ -128,20 +128,17 @@ def private_frechet_mean(
     flat spaces the mean of the clamped records, elsewhere the first step of Frechet's iteration
     from the centre that was found.
 
+    The arguments that are not listed here are those of `private_ball`.
+
     Args:
         manifold: A space with a logarithm.
         sites: The records of each site; how many each has is public.
         search: Where to search. None: `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)` with delta > 0, required, for the ball, the mean and the
             variance together.
-        noise: "local" or "shared", see `private_ball`.
-        tolerated: q, with shared noise, see `private_ball`.
         variance: The public share, from 0 to 0.5, of what the search leaves, that is for the
             Frechet variance about the mean: `release.details["variance"]`, each distance cut off at
             the radius of the ball.
-        rng: As in `private_ball`.
-        ledger: As in `private_ball`.
-        groups: As in `private_ball`.
 
     Returns:
         The `Release`; the ball is `release.details["ball"]`. `release.confidence_region()` holds
@@ -192,16 +189,14 @@ def private_frechet_variance(
 ) -> Release:
     """Release how far the records of several sites spread: the mean of min(d(c, x), r)^2.
 
+    The arguments that are not listed here are those of `private_ball`.
+
     Args:
         manifold: A space with a distance and a logarithm.
         sites: The records of each site; how many each has is public.
         ball: A `Ball` of centre c and radius r, public or released, such as
             `Ball(mean.value, mean.details["ball"].radius)`.
         budget: `Budget(epsilon, delta)` with delta > 0.
-        noise: "local" or "shared", see `private_ball`.
-        tolerated: q, with shared noise, see `private_ball`.
-        rng: As in `private_ball`.
-        ledger: As in `private_ball`.
         groups: As in `private_ball`; then x runs over the people's means.
 
     Returns:

@@ -73,14 +73,8 @@ def labels_of_file(node: Mapping[str, Any], rows: int) -> list[Any] | None:
 
 
 def problems_of_data(site: Site) -> list[str]:
-    """What is wrong with a site's records, labels, key and limits, and what to do. **Not private**:
-    for the site alone.
-
-    Args:
-        site: As `Site.read` gives it.
-
-    Returns:
-        One line for each problem; none where the site can answer, with all of its records.
+    """What is wrong with a site's records, labels, key and limits, and what to do, by line; none
+    where the site can answer, with all of its records. **Not private**: for the site alone.
     """
     if site.agreed is None:
         return ["The site's file names no agreement, so nothing is known of its records"]
@@ -144,22 +138,16 @@ def _problems_of_key(site: Site, terms: Setup | SearchTerms) -> list[str]:
         known = public_key(site.key)
     except RiemdpError as error:
         return [f"{error}. `riemdp federated key` makes one, before the agreement is signed"]
-    if dict(terms.keys).get(site.name) == known:
+    if terms.public_keys.get(site.name) == bytes.fromhex(known):
         return []
     return [f"The key of {site.key} is not the one that the agreement has for {site.name}"]
 
 
 # ------------------------------------------------------------------------------ the way to a server
 def problems_of_server(server: str, authority: Path) -> list[str]:
-    """Why a node would not get through to a server, and what to do, each in one line.
-
-    Args:
-        server: "name:port".
-        authority: The certificate of the authority that signed the server's.
-
-    Returns:
-        One line for each problem. The clock of this machine is held against the server's. A
-        certificate that ends within a month is a warning.
+    """Why a node would not get through to `server`, "name:port", whose certificate was signed by
+    `authority`, and what to do, each in one line. The clock of this machine is held against the
+    server's. A certificate that ends within a month is a warning.
     """
     host, _, port = server.rpartition(":")
     now = datetime.datetime.now(datetime.UTC)

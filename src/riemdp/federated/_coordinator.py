@@ -4,10 +4,9 @@ account; save and resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, most_rounds, realised_guarantee, worst
 from ._aggregate import aggregate, moved_by_sum, validate_reply
-from ._journal import read_state, write_state
 from ._prirfed import PriRFed
 from ._secure_sum import is_words, total
 from ._sites import Absences, Replies, Sites
@@ -79,17 +77,14 @@ class Coordinator:
         self._invited_now = self._eligible_now = 0
         self._absences = Absences()
         self._source = source
-        # For output="uniform": the iterate drawn so far, by reservoir sampling.
-        self._kept: Point | None = None
 
-    def enrol(self, agent: str, records: int, sigma: float) -> None:
-        """Take in an agent that joined late: with noise for its size, its invitations counted from
-        now on.
+    def enrol(self, joined: Mapping[str, int], plan: FederatedPlan) -> None:
+        """Take in agents that joined late, with a plan for all sizes: their invitations are counted
+        from now on.
         """
-        if agent not in self.sizes:
-            self.sizes = {**self.sizes, agent: records}
-            self.invitations[agent] = 0
-            self.plan = self.plan.with_size(self.prirfed, records, sigma)
+        new = {agent: n for agent, n in joined.items() if agent not in self.sizes}
+        self.sizes, self.plan = self.sizes | new, plan
+        self.invitations = dict.fromkeys(self.sizes, 0) | self.invitations
 
     # ---------------------------------------------------------------- rounds
     @property
@@ -215,7 +210,7 @@ class Coordinator:
         manifold = self.prirfed.problem.manifold
         if self.plan.shared is not None:
             return is_words(reply, manifold.dim)
-        return validate_reply(manifold, self.value, reply, weight=known)
+        return validate_reply(manifold, self.value, reply)
 
     @property
     def needed(self) -> int:
@@ -259,16 +254,7 @@ class Coordinator:
         )
         self.records.append(record)
         self.open = None
-        if (
-            self.prirfed.output == "uniform"
-            and int(self._source.integers(0, len(self.records))) == 0
-        ):
-            self._kept = self.value
         return record
-
-    def result_value(self) -> Point:
-        """The point to publish: the last one, or the one drawn uniformly from x_1..x_T."""
-        return self.value if self.prirfed.output == "last" or self._kept is None else self._kept
 
     # ---------------------------------------------------------------- what was spent
     def guarantee(self) -> Guarantee:
@@ -288,51 +274,34 @@ class Coordinator:
         return worst(each, self.plan.delta)
 
     # ---------------------------------------------------------------- restart
-    def save(self, path: str | Path) -> None:
-        """Write the server's state, see `write_state`."""
-        state = {
+    def state(self) -> dict[str, Any]:
+        """What another server goes on from: public facts, as JSON has them."""
+        opened = None
+        if self.open is not None:
+            opened = {"agents": list(self.open), "places": [self._invited_now, self._eligible_now]}
+        return {
             "sizes": self.sizes,
             "invitations": self.invitations,
-            "records": [asdict(r) for r in self.records],
-            "open": None if self.open is None else list(self.open),
-            "invited_now": self._invited_now,
-            "eligible_now": self._eligible_now,
-            "planned_agents": self.plan.planned_agents,
-            "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
+            "rounds": [asdict(r) for r in self.records],
+            "open": opened,
             "value": _numbers(self.value),
-            "kept": None if self._kept is None else _numbers(self._kept),
         }
-        write_state(path, self.agreement, state)
 
-    def load(self, path: str | Path) -> None:
-        """Go on from a saved state. A round that was open when the server stopped is closed as
-        lost: x_t kept, all charged.
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from the `state` of a server of the same agents. A round that was open then is
+        closed as lost: x_t kept, all charged.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: It is none.
         """
-        read_state(path, self.agreement, self._parsed)()
-
-    def _parsed(self, state: dict[str, Any]) -> Callable[[], None]:
-        """A saved state, read; it is gone on from when that is called."""
-        sizes = {str(a): int(n) for a, n in state["sizes"].items()}
-        sigma_of = {int(k): float(v) for k, v in state["sigma_of"].items()}
-        value = self._point(state["value"])
-        kept = None if state["kept"] is None else self._point(state["kept"])
-        records = [RoundRecord(**r) for r in state["records"]]
-        invitations = {str(a): int(k) for a, k in state["invitations"].items()}
-        opened = None if state["open"] is None else tuple(map(str, state["open"]))
-        planned, now = int(state["planned_agents"]), int(state["invited_now"])
-        eligible = int(state["eligible_now"])
-
-        def go_on() -> None:
-            self._adopt(sizes, sigma_of)
-            self.value, self._kept, self.records = value, kept, records
-            # The highest rate that a round may have was fixed before anything came out.
-            self.plan = replace(self.plan, agents=planned)
-            self.invitations = dict.fromkeys(self.sizes, 0) | invitations
-            if opened is not None:
-                self.open, self._invited_now, self._eligible_now = opened, now, eligible
-                self.close()
-
-        return go_on
+        value, records = self._point(state["value"]), [RoundRecord(**r) for r in state["rounds"]]
+        invitations = {agent: int(state["invitations"][agent]) for agent in self.sizes}
+        opened = state["open"]
+        self.value, self.records, self.invitations = value, records, invitations
+        if opened is not None:
+            self.open = tuple(map(str, opened["agents"]))
+            self._invited_now, self._eligible_now = map(int, opened["places"])
+            self.close()
 
     def _point(self, numbers: Sequence[Any]) -> Point:
         """A saved point, of the structure of the present one."""
@@ -340,30 +309,6 @@ class Coordinator:
             raise ValueError("the point has other parts")
         arrays = iter([np.asarray(x, dtype=np.float64) for x in numbers])
         return map_leaves(lambda leaf: next(arrays).reshape(np.shape(leaf)), self.value)
-
-    def ended(
-        self, records: list[RoundRecord], invitations: dict[str, int], numbers: Sequence[Any]
-    ) -> None:
-        """Be the server of a run that has ended with these numbers of its point."""
-        self.records, self.invitations = records, invitations
-        self.value, self._kept = self._point(numbers), None
-
-    def _adopt(self, sizes: dict[str, int], sigma_of: dict[int, float]) -> None:
-        """Take in the agents of a saved state: some of them may be gone now, and others may have
-        come since.
-        """
-        other_sizes = any(self.sizes.get(a, n) != n for a, n in sizes.items())
-        other_noise = any(
-            self.plan.sigma_of.get(n, sigma) != sigma for n, sigma in sigma_of.items()
-        )
-        if other_sizes or other_noise:
-            raise InvalidArgument(
-                "argument `state` is that of another run (other agents or other noise)"
-            )
-        here = self.sizes
-        for agent, records in sizes.items():
-            self.enrol(agent, records, sigma_of[records])
-        self.sizes = sizes | {a: n for a, n in here.items() if a not in sizes}
 
     # ---------------------------------------------------------------- helpers
     def _confined(self, point: Point) -> Point:
@@ -405,14 +350,9 @@ def rounds_of(
     opened: Callable[[], object],
     keep: Callable[[], None],
 ) -> Iterator[RoundRecord]:
-    """Run all rounds, and give each when it is closed.
-
-    Args:
-        server: The server.
-        sites: Answer.
-        opened: Invites for the next round; None where there can be none.
-        keep: Writes the server's state down: before a message is sent, so that a round is charged
-            on disk first, and after the round.
+    """Run all rounds, and give each when it is closed. `opened` invites for the next one; None
+    where there can be none. `keep` writes the server's state down: before a message is sent, so
+    that a round is charged on disk first, and after the round.
     """
     while not server.finished and opened() is not None:
         keep()  # charged on disk before anything is sent

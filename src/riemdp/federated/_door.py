@@ -22,7 +22,7 @@ from ._protocol import OF_PEOPLE, Cost, Protocol
 from ._rounds import LocalRounds, SharedRounds
 from ._search import Search
 from ._secure_sum import Keys, Question, Roster, forget, masked
-from ._site import Refused, Site
+from ._site import Site, declined
 from ._terms import SearchTerms, Setup
 
 
@@ -105,10 +105,7 @@ def answer(
         keys = keys_of(site, terms)
         roster = _roster(keys, terms, members, protocol.least)
     elif members is not None:
-        raise Refused(
-            "declined: the server sent a list of members, and the settings share no noise. Nothing"
-            " was spent"
-        )
+        raise declined("the server sent a list of members, and the settings share no noise")
     cost = protocol.cost(asked.question, n, _known(sigma))
     check_cost(site, cost)
     source = noise_source(rng)
@@ -135,10 +132,7 @@ def admit(
     sigma: float | None = None,
 ) -> int:
     """The public number of a site's records, or people, where the run could be answered at all.
-    From public numbers only; nothing is spent.
-
-    Args:
-        site: As in `answer`, and so are the others.
+    The arguments are those of `answer`. From public numbers only; nothing is spent.
 
     Raises:
         Refused: Saying which of the site's limits forbids it.
@@ -166,17 +160,15 @@ def check_agreement(site: Site, terms: Setup | SearchTerms, agreement: object) -
     they protect records, and the site's own file names labels of people. A search is signed.
     """
     if isinstance(terms, SearchTerms) and site.agreed is None:
-        raise Refused("declined: this site has agreed to no search. Nothing was spent")
+        raise declined("this site has agreed to no search")
     if site.agreement is not None and site.agreement != terms.fingerprint:
-        raise Refused(
-            "declined: this site's settings are not those that it agreed to. Nothing was spent"
-        )
+        raise declined("this site's settings are not those that it agreed to")
     if site.agreed is not None and agreement is None:
-        raise Refused("declined: the server names no agreement. Nothing was spent")
+        raise declined("the server names no agreement")
     if agreement is not None and agreement != terms.fingerprint:
-        raise Refused("declined: the server's settings are not this site's. Nothing was spent")
+        raise declined("the server's settings are not this site's")
     if "groups" in site.data and not terms.of_people:
-        raise Refused(OF_PEOPLE)
+        raise declined(OF_PEOPLE)
 
 
 def _number(site: Site, terms: Setup | SearchTerms, number: object) -> int:
@@ -188,9 +180,9 @@ def _number(site: Site, terms: Setup | SearchTerms, number: object) -> int:
         or not isinstance(number, int | np.integer)
         or not 0 <= number < terms.numbers
     ):
-        raise Refused(f"declined: the agreed run has no such {terms.numbered}. Nothing was spent")
+        raise declined(f"the agreed run has no such {terms.numbered}")
     if int(number) in site.rounds_answered():  # `count_answer` looks again, under its lock
-        raise Refused(f"declined: this site has answered this {terms.numbered}. Nothing was spent")
+        raise declined(f"this site has answered this {terms.numbered}")
     return int(number)
 
 
@@ -202,19 +194,17 @@ def _known(sigma: float | None) -> float | None:
 def _roster(keys: Keys, terms: Setup | SearchTerms, members: object, least: int) -> Roster:
     """The sites of this sum with their fresh public keys, which a server sent."""
     if not isinstance(members, Mapping):
-        raise Refused("declined: the server sent no list of members. Nothing was spent")
+        raise declined("the server sent no list of members")
     try:
         fresh = {str(name): bytes.fromhex(key) for name, key in members.items()}
     except (TypeError, ValueError) as error:
-        raise Refused(
-            "declined: the server's list of members holds a key that is none. Nothing was spent"
-        ) from error
+        raise declined("the server's list of members holds a key that is none") from error
     try:
         roster = Roster.of(keys, terms.public_keys, fresh, least=least)
         keys.meet(roster)
     except InvalidArgument as error:
         words = str(error).replace("argument `roster`", "the server's list of members")
-        raise Refused(f"declined: {words}. Nothing was spent") from error
+        raise declined(words) from error
     return roster
 
 
@@ -222,16 +212,12 @@ def check_cost(site: Site, cost: Cost) -> None:
     """Refuse an answer whose cost is above the site's limits. From public numbers only."""
     if cost.sigma is None:
         if not site.without_noise:
-            raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
+            raise declined("the settings have no budget, so no noise")
         return
     if site.least_noise is not None and cost.multiplier < site.least_noise * (1.0 - 1e-9):
-        raise Refused(
-            "declined: there would be less noise than this site allows. Nothing was spent"
-        )
+        raise declined("there would be less noise than this site allows")
     if site.one_answer is not None and not cost.guarantee.within(site.one_answer):
-        raise Refused(
-            "declined: one answer would cost more than this site allows. Nothing was spent"
-        )
+        raise declined("one answer would cost more than this site allows")
     # a search is charged as a whole, when its first answer is counted; a simulation, before it
     if cost.part is None and site.paid is None:
         with declining():
@@ -244,13 +230,10 @@ def declining() -> Iterator[None]:
     try:
         yield
     except BudgetExceeded as error:
-        raise Refused(
-            "declined: this site's own ledger has not enough budget left. Nothing was spent"
-        ) from error
+        raise declined("this site's own ledger has not enough budget left") from error
     except InvalidArgument as error:  # records and people, or adjacencies, do not add up
-        raise Refused(
-            "declined: this site's own ledger counts for another unit of privacy than the agreement"
-            " protects. Nothing was spent"
+        raise declined(
+            "this site's own ledger counts for another unit of privacy than the agreement protects"
         ) from error
 
 
@@ -264,7 +247,7 @@ def keys_of(site: Site, terms: Setup | SearchTerms) -> Keys:
     answer, which is kept beside the file of answers until then.
     """
     if site.key is None:
-        raise Refused("declined: this site's file names no key. Nothing was spent")
+        raise declined("this site's file names no key")
     return Keys.read(site.name, site.key, _run_file(site), terms.fingerprint)
 
 

@@ -139,17 +139,13 @@ def run_in_process(
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
     places = places_of(groups, records_per_person)
-    checked = check_datasets(problem, datasets)
-    people = None if groups is None else people_of(problem, checked, groups, places)
-    sizes = [n for _, n in checked] if people is None else [m.n for m, _ in people]
-    plan = plan_federated(prirfed, sizes, budget, noise_std=noise_std)
+    data = AgentsData(problem, datasets, groups, places)
+    plan = plan_federated(prirfed, data.sizes, budget, noise_std=noise_std)
+    plan = plan if groups is None else plan.for_people()
     source = noise_source(rng)
-    if people is not None:
-        plan = plan.for_people()
-    names = [f"agent-{i}" for i in range(len(checked))]
-    server = Coordinator(
-        prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source
-    )
+    names = [f"agent-{i}" for i in range(len(plan.sizes))]
+    sizes = dict(zip(names, plan.sizes, strict=True))
+    server = Coordinator(prirfed, plan, sizes, point, budget, source)
     check_affordable(plan.guarantee, ledger)
     if record_every:
         warnings.warn(
@@ -160,15 +156,14 @@ def run_in_process(
         )
     permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
-    held = [data for data, _ in checked] if people is None else [own for _, own in people]
-    agents = _Agents(server, dict(zip(names, held, strict=True)), source, without_noise, permit)
-    weights = None if people is None else [m.shares for m, _ in people]
+    held = dict(zip(names, data.held, strict=True))
+    agents = _Agents(server, held, source, without_noise, permit)
     rows: list[HistoryRow] = []
     status = "completed"
     try:
         for t in _rounds_of(server, agents):
             if record_every and t % record_every == 0:
-                seen = _objective(problem, server.value, checked, weights)
+                seen = data.objective(server.value)
                 rows.append(HistoryRow(t, agents.gradients, seen, server.value))
     except KeyboardInterrupt:
         status = "interrupted"
@@ -181,7 +176,7 @@ def run_in_process(
         status=status,
         history=History(rows),
         gradient_calls=agents.gradients,
-        places=None if people is None else places,
+        places=None if groups is None else places,
     )
     return replace(result, receipt=permit.receipt)
 
@@ -190,8 +185,8 @@ def _rounds_of(server: Coordinator, agents: _Agents) -> Iterator[int]:
     """Run all rounds; how many there have been after each of them."""
     shared, names = server.plan.shared, list(server.sizes)
     least = None if shared is None else shared.enough
-    parties = Parties(server.sizes, agents.asked, agents.reply, least)
-    for record in rounds_of(server, parties, lambda: server.invite(names), lambda: None):
+    sites = Parties(server.sizes, agents.asked, agents.reply, least)
+    for record in rounds_of(server, sites, lambda: server.invite(names), lambda: None):
         yield record.round + 1
 
 
@@ -215,7 +210,7 @@ def result_of(
         people = sum(server.sizes.values())
         of_people = {"people": people, "records_per_person": places, "person_is": PERSON_IS}
     return FederatedResult(
-        value=server.result_value(),
+        value=server.value,
         guarantee=server.guarantee(),
         sigma=plan.sigma_of_a_step,
         history=History([]) if history is None else history,
@@ -255,8 +250,8 @@ def permits_of(permit: Permit, plan: FederatedPlan, rounds: int) -> list[Permit]
 
 
 class Parties:
-    """`Sites` in this process, with keys of their own. There is no door between them and the
-    server, and what their answers cost has been charged for all of them.
+    """`Sites` in this process, with keys of their own. There is no door between them
+    and the server, and what their answers cost has been charged for all of them.
 
     Args:
         sizes: Their public numbers of records, or people, by name.
@@ -340,40 +335,44 @@ class _Agents:
         return done.value
 
 
-def check_datasets(problem: Problem, datasets: Any) -> list[tuple[Any, int]]:
-    """The records of each agent, and how many they are."""
-    if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
-        raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
-    checked: list[tuple[Any, int]] = []
-    for i, data in enumerate(datasets):
-        with named("datasets", "agent", i):
-            checked.append(check_data(problem, data))
-    return checked
+class AgentsData:
+    """The records of each agent, admitted, with the people whose they are.
 
+    Attributes:
+        records: Of each agent.
+        held: The same as an answer takes them, with labels where people are protected.
+        sizes: How many records, or people, each has: public.
+    """
 
-def people_of(
-    problem: Problem, checked: Sequence[tuple[Any, int]], groups: Sequence[object], places: int
-) -> list[tuple[Membership, Belonging]]:
-    """The people of every agent."""
-    refuse_public_parts(problem)
-    check_lists_of_labels(groups, len(checked), "agent")
-    found: list[tuple[Membership, Belonging]] = []
-    for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):
-        with named("groups", "agent", i):
-            found.append((Membership(labels, n, of="datasets"), Belonging(data, labels, places)))
-    return found
+    def __init__(self, problem: Problem, datasets: Any, groups: Any, places: int):
+        if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
+            raise InvalidArgument(
+                "argument `datasets` must be a sequence with one data set per agent"
+            )
+        self.problem = problem
+        checked: list[tuple[Any, int]] = []
+        for i, data in enumerate(datasets):
+            with named("datasets", "agent", i):
+                checked.append(check_data(problem, data))
+        self.records, self.sizes = [data for data, _ in checked], [n for _, n in checked]
+        self.held: list[Any] = self.records
+        self._people: list[Membership] | None = None
+        if groups is not None:
+            refuse_public_parts(problem)
+            check_lists_of_labels(groups, len(checked), "agent")
+            self._people = []
+            for i, (labels, n) in enumerate(zip(groups, self.sizes, strict=True)):
+                with named("groups", "agent", i):
+                    self._people.append(Membership(labels, n, of="datasets"))
+            labelled = zip(self.records, groups, strict=True)
+            self.held = [Belonging(data, labels, places) for data, labels in labelled]
+            self.sizes = [people.n for people in self._people]
 
-
-def _objective(
-    problem: Problem,
-    w: Point,
-    checked: Sequence[tuple[Any, int]],
-    weights: Sequence[Any] | None,
-) -> float:
-    """The mean loss of all records, or the weighted one where each has a weight."""
-    if weights is not None:
-        own = zip(checked, weights, strict=True)
-        losses = [weighted_loss(problem, w, data, shares) for (data, _), shares in own]
-        return sum(losses) / sum(float(shares.sum()) for shares in weights)
-    total = sum(n for _, n in checked)
-    return sum(n * problem.objective(w, data) for data, n in checked) / total
+    def objective(self, w: Point) -> float:
+        """The mean loss of all records, or over all people of the mean loss of each one's."""
+        total = sum(self.sizes)
+        if self._people is None:
+            each = zip(self.records, self.sizes, strict=True)
+            return sum(n * self.problem.objective(w, data) for data, n in each) / total
+        own = zip(self.records, self._people, strict=True)
+        return sum(weighted_loss(self.problem, w, data, p.shares) for data, p in own) / total

@@ -19,10 +19,8 @@ from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
-from ..mechanisms._common import needs_log
 from ..mechanisms._lattice import check_drawable
 from ..mechanisms._private_ball import facts_of_search, observed
-from ..mechanisms._search_plan import SearchPlan
 from ..mechanisms._search_records import final_radius, outside_of
 from ..mechanisms._shrinking import kept
 from ..privacy import Budget, Guarantee
@@ -38,29 +36,15 @@ from ._terms import SearchTerms
 
 
 class OverSites(AbstractMechanism[list[Any]]):
-    """What the releases over sites share: the value is a list with the records of each site.
-
-    Args:
-        terms: The public settings.
-
-    Guarantee:
-        That of `NoiseOfSites`.
-
-    Source:
-        Proof: docs/proofs/secure-sums.md.
+    """What the releases over sites share: the value is a list with the records of each site. The
+    guarantee is that of `NoiseOfSites`.
     """
 
     def __init__(self, terms: SearchTerms):
         self.terms, self.manifold = terms, terms.manifold
         self.noise = terms.noise_of_sites
         self.n = sum(terms.sizes.values())
-        needs_log(self.manifold, "a search over sites")
         self.domain = terms.domain
-
-    @property
-    def plan(self) -> SearchPlan:
-        """What the search does: public numbers only."""
-        return self.terms.plan
 
     @property
     def guarantee(self) -> Guarantee:
@@ -161,7 +145,7 @@ class BallOverSites(OverSites):
 
     def drawn(self, server: SumsOverSites) -> Drawn:
         """A `Ball`."""
-        found = run_search(self.plan, server)
+        found = run_search(self.terms.plan, server)
         radius = final_radius(server, found)
         size = server.size(radius)
         outside = outside_of(server, found, radius)
@@ -187,7 +171,7 @@ class MeanOverSites(OverSites):
     def drawn(self, server: SumsOverSites) -> Drawn:
         """A point."""
         manifold = self.manifold
-        found = run_search(self.plan, server)
+        found = run_search(self.terms.plan, server)
         center, r = server.center, server.size(found.radius)
         stretch = found.plan.stretch
         outside = outside_of(server, found, found.radius)

@@ -38,7 +38,6 @@ class PriRFed:
         participation: "uniform" (s of the eligible agents at random, secret until the round) or
             "round-robin" (in a fixed public order, so that the number of times an agent takes part
             is known and needs no randomness).
-        output: "last", or "uniform": one of x_1..x_T drawn at random.
         over_invite: Invite this many more than s, so that a round can close when s have replied.
             They are charged all the same.
         quorum: On fewer valid replies than this a round keeps x_t.
@@ -77,7 +76,6 @@ class PriRFed:
     agents_per_round: int
     aggregate: str = "tangent-mean"
     participation: str = "uniform"
-    output: str = "last"
     over_invite: int = 0
     quorum: int = 1
     noise: str = "local"
@@ -122,7 +120,6 @@ class PriRFed:
         integer("rounds", self.rounds)
         one_of("aggregate", self.aggregate, AGGREGATES)
         one_of("participation", self.participation, PARTICIPATIONS)
-        one_of("output", self.output, OUTPUTS)
         integer("over_invite", self.over_invite, at_least=0)
         integer("quorum", self.quorum, at_most=s)
         one_of("noise", self.noise, NOISES)

@@ -24,20 +24,13 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Guarantee
 from ..randomness import NoiseSource
-from ._site import Part, Refused
+from ._site import Part, declined
 
 if TYPE_CHECKING:  # a search over sites imports no optimiser
     from ..optimizers._account import Account
 
 _PROBES = 8  # numbers of a frame that are compared
-OF_PEOPLE = (
-    "declined: this site's records are those of people, and the agreement protects single records."
-    " Nothing was spent"
-)
-_NO_LABELS = (
-    "declined: the agreement protects people, and this site does not say whose its records are."
-    " Nothing was spent"
-)
+OF_PEOPLE = "this site's records are those of people, and the agreement protects single records"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,12 +87,8 @@ class Protocol(abc.ABC):
 
     @abc.abstractmethod
     def size(self, name: str, records: Any, groups: object) -> int:
-        """The public number of a site's records, or of its people where they are protected.
-
-        Args:
-            name: The site's.
-            records: Its records, along the first axis.
-            groups: One label of a person for each of them; None where the site has no labels.
+        """The public number of the records of the site `name`, or of its people where they are
+        protected: `groups` is then one label of a person for each record.
 
         Raises:
             Refused: People are protected and there are no labels, or records, and there are labels;
@@ -109,12 +98,8 @@ class Protocol(abc.ABC):
 
     @abc.abstractmethod
     def cost(self, question: Any, n: int, sigma: float | None) -> Cost:
-        """What an answer of n records, or people, costs.
-
-        Args:
-            question: An admitted one; None for what is known before there is one.
-            n: The public number.
-            sigma: The noise that the settings give to n, if it is known already.
+        """What an answer of n records, or people, costs to an admitted question; None: what is
+        known before there is one. `sigma`: the noise that the settings give to n, if it is known.
 
         Raises:
             Refused: There is no noise for this question.
@@ -139,9 +124,11 @@ class Protocol(abc.ABC):
 def check_labels(of_people: bool, groups: object) -> None:
     """Refuse where people are protected and a site has no labels, or records and it has labels."""
     if of_people and groups is None:
-        raise Refused(_NO_LABELS)
+        raise declined(
+            "the agreement protects people, and this site does not say whose its records are"
+        )
     if not of_people and groups is not None:
-        raise Refused(OF_PEOPLE)
+        raise declined(OF_PEOPLE)
 
 
 @contextlib.contextmanager

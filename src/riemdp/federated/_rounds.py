@@ -32,7 +32,7 @@ from ._aggregate import as_point
 from ._prirfed import PriRFed
 from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
 from ._shared_sum import Belonging, check_count, noisy_sum
-from ._site import Refused
+from ._site import declined
 from ._terms import Setup
 
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
@@ -61,11 +61,9 @@ class Rounds(Protocol):
         try:
             admitted = admit_current(self.prirfed, point)
         except InvalidArgument as error:
-            raise Refused("declined: the server sent no valid point. Nothing was spent") from error
+            raise declined("the server sent no valid point") from error
         if is_outside(self.prirfed, point):
-            raise Refused(
-                "declined: the server sent a point outside the agreed ball. Nothing was spent"
-            )
+            raise declined("the server sent a point outside the agreed ball")
         return Admitted(admitted, context_of(manifold, point))
 
     def rows(self, records: Any) -> int:
@@ -129,17 +127,11 @@ class SharedRounds(Rounds):
 
 
 def admit_current(prirfed: PriRFed, current: Point) -> Point:
-    """The server's point, carried onto the space and, where the ball bounds the noise, into it.
+    """The server's point, carried onto the space and, where the ball bounds the noise, into it; the
+    point itself if it was there.
 
     The sensitivity of a local step holds for points of the space, and under `sensitivity="domain"`
     for points of the ball. A server that sends another point must not change that.
-
-    Args:
-        prirfed: The agreed run.
-        current: The point x_t, as sent.
-
-    Returns:
-        A point whose equations hold to rounding; the point itself if it was one.
 
     Raises:
         InvalidArgument: Not one finite point of the space to a relative error of 1e-6.

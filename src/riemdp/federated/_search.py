@@ -13,17 +13,18 @@ To check what leaves a site, read `Search`, `SearchSite.answer` and `_secure_sum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError
+from .._errors import InvalidArgument, RiemdpError, invalid
 from .._namespace import Floats
 from ..domains._door import admit_in_parts, admit_records
 from ..domains._points import admit_point
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._ball_search import SearchAnswers
 from ..privacy import gaussian
@@ -31,8 +32,8 @@ from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ..statistics._people import people
 from ._aggregate import as_point
-from ._journal import Said, Transcript, context_of_ask
-from ._protocol import Admitted, Cost, Protocol, check_labels
+from ._journal import Journal
+from ._protocol import Admitted, Cost, Protocol, check_labels, context_of
 from ._search_sites import (
     SCALE,
     SQUARES,
@@ -44,13 +45,20 @@ from ._search_sites import (
 )
 from ._secure_sum import is_words, total
 from ._shared_sum import Integers
-from ._site import Part, Refused
-from ._sites import Absences, Sites
+from ._site import Part, declined
+from ._sites import Absences, Sites, log
 from ._terms import SearchTerms
 
 if TYPE_CHECKING:  # a search over sites imports no optimiser
     from ..optimizers._account import Account
 
+_WORDS = {
+    VALID: "how many {} are points of the space",
+    SCALE: "how many {} have a scale below a number",
+    WITHIN: "how many {} are within a radius",
+    TANGENTS: "the sum of all directions from the centre",
+    SQUARES: "the sum of all squared distances",
+}
 MOST_LOST = 0.15  # of the budget, for questions that had no answer
 _FIND_IT = (
     "a site does not answer, or its settings or keys are not those of the others. The whole budget"
@@ -74,14 +82,14 @@ class Search(Protocol):
         """An `Ask` of the agreed plan, about a point of the space."""
         manifold = self.terms.manifold
         if not isinstance(question, Ask) or not question.is_sound(manifold):
-            raise Refused("declined: this is no question of a search. Nothing was spent")
+            raise declined("this is no question of a search")
         if question.kind not in self.terms.kinds:
-            raise Refused("declined: the agreed plan has no such question. Nothing was spent")
+            raise declined("the agreed plan has no such question")
         sent = as_point(manifold, self.terms.place, question.center)
         try:
             center = admit_point(manifold, "center", sent)
         except InvalidArgument as error:
-            raise Refused("declined: the server sent no valid point. Nothing was spent") from error
+            raise declined("the server sent no valid point") from error
         return Admitted(_about(question, center), context_of_ask(manifold, question))
 
     def rows(self, records: Any) -> int:
@@ -97,10 +105,7 @@ class Search(Protocol):
         if self.terms.of_people:
             n = Membership(groups, n, of="records").n
         if self.terms.sizes.get(name) != n:
-            raise Refused(
-                f"declined: this site has {n} {self.terms.counted}, which is not what was agreed."
-                " Nothing was spent"
-            )
+            raise declined(f"this site has {n} {self.terms.counted}, which is not what was agreed")
         return n
 
     def cost(self, question: Any, n: int, sigma: float | None) -> Cost:
@@ -112,9 +117,7 @@ class Search(Protocol):
             size = question.size(self.terms.manifold)
             sigma = self.noise.deviation(question, size, self.noise.parties)
         except (InvalidArgument, ArithmeticError) as error:  # from public numbers of the question
-            raise Refused(
-                "declined: no noise is known for this question. Nothing was spent"
-            ) from error
+            raise declined("no noise is known for this question") from error
         multiplier = self.noise.multiplier(question.share)
         return Cost(multiplier, gaussian(multiplier), sigma, Part(question.share, whole))
 
@@ -132,12 +135,32 @@ class Search(Protocol):
         return own.answer(question, account.permit)
 
 
+def context_of_ask(manifold: AbstractManifold, ask: Ask) -> bytes:
+    """A digest of a question: answers to other questions have no sum."""
+    numbers = (ask.kind, ask.factor, float(ask.share), float(ask.limit), float(ask.unit))
+    return context_of(manifold, ask.center, *numbers)
+
+
 def _about(ask: Ask, center: Point) -> Ask:
     """Its numbers about an admitted point: an `Ask` itself, whatever class was sent."""
     return Ask(ask.kind, ask.share, center, ask.limit, ask.unit, ask.factor)
 
 
 # ---------------------------------------------------------------------------------- at the server
+def _questions(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """What came of each question in a journal, of released numbers and names only: who was `asked`,
+    who `answered`, and the `values` of the noisy sum over them, or None where there is none. It
+    fails as parsing does for anything else.
+    """
+    told = [dict(question) for question in facts["questions"]] if facts else []
+    for question in told:
+        if set(question) != {"question", "asked", "answered", "values"}:
+            raise KeyError("questions")
+        if question["values"] is not None and not np.all(np.isfinite(question["values"])):
+            raise ValueError("values")
+    return told
+
+
 @dataclass(frozen=True, eq=False)
 class Heard:
     """The noisy mean over the records of the sites that answered.
@@ -169,21 +192,21 @@ class SumsOverSites(SearchAnswers):
     Args:
         terms: The public settings.
         sites: What carries the messages.
-        journal: Where what came of each question is kept. None: in memory.
-        on_question: Called with the number of each question, the question, and what came of it.
+        journal: Where what came of each question is kept, and gone on from. None: in memory.
     """
 
     def __init__(
         self,
         terms: SearchTerms,
         sites: Sites,
-        journal: Transcript | None = None,
-        on_question: Callable[[int, Ask, Said], None] | None = None,
+        journal: Journal | None = None,
     ):
         noise = terms.noise_of_sites
         super().__init__(terms.domain, noise.each)
         self.terms, self.sites, self.noise_of_sites = terms, sites, noise
-        self.journal, self.on_question = journal or Transcript(terms), on_question
+        self.journal = journal or Journal(terms.fingerprint)
+        self.questions = self.journal.parsed(_questions)
+        self.before = len(self.questions)  # asked by servers before this one
         self.asked, self.failed = 0, 0  # how many questions, and how many of them had no answer
         self.used, self.lost = Fraction(0), 0.0  # of the budget
         self._wanted = len(terms.sizes)  # sites that are waited for
@@ -235,21 +258,52 @@ class SumsOverSites(SearchAnswers):
         """
         while True:
             number = self.asked
-            said = self.journal.said(ask, number) or self._said(ask, number)
+            told = self._recalled(ask, number) or self._told(ask, number)
             self.asked += 1
             self.used += Fraction(ask.share)
-            self._absences.note(number, said.asked, said.answered)
-            if self.on_question is not None:
-                self.on_question(number, ask, said)
-            if said.values is not None:
-                return self._heard(ask, np.array(said.values), said.answered)
+            self._absences.note(number, told["asked"], told["answered"])
+            if number >= self.before:
+                self._say(number, ask, told)
+            if told["values"] is not None:
+                return self._heard(ask, np.array(told["values"]), told["answered"])
             self.failed += 1
             self.lost += ask.share
             if self.lost > MOST_LOST:
                 raise RiemdpError(f"{self.failed} sums over sites failed: {_FIND_IT}")
 
-    def _said(self, ask: Ask, number: int) -> Said:
-        """Ask the sites that are there.
+    def _say(self, number: int, ask: Ask, told: Mapping[str, Any]) -> None:
+        """A new question in one line, for the person who watches the run."""
+        log.info(
+            "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
+            number,
+            _WORDS[ask.kind].format(self.terms.counted),
+            len(told["answered"]),
+            len(told["asked"]),
+            ": no sum, so it is asked again" if told["values"] is None else "",
+            100.0 * self.used,
+        )
+
+    def _recalled(self, ask: Ask, number: int) -> dict[str, Any] | None:
+        """What came of a question before this server started; None if it has not been asked."""
+        if number >= self.before:
+            return None
+        told = self.questions[number]
+        # Another processor may round the point of a question otherwise. A server must not go on
+        # there, for sites would mask another question; for the result that is computed anew its
+        # value is what counts.
+        path = self.journal.path
+        if path is not None and told["question"] != context_of_ask(self.manifold, ask).hex():
+            raise invalid(
+                "state",
+                str(path),
+                "another question stands in it: it was written by another version of riemdp or on"
+                " another machine. Go on where it was written",
+            )
+        return told
+
+    def _told(self, ask: Ask, number: int) -> dict[str, Any]:
+        """Ask the sites that are there. A question that was sent when a server died has no answer:
+        its share is lost, as for one that no site answers.
 
         Raises:
             RiemdpError: The plan has no question of this number, and every site would decline it.
@@ -260,7 +314,10 @@ class SumsOverSites(SearchAnswers):
                 f" {_FIND_IT}"
             )
         names, size = self._names(number), ask.size(self.manifold)
-        self.journal.begin(ask, tuple(names))
+        told: dict[str, Any] = {"question": context_of_ask(self.manifold, ask).hex()}
+        told |= {"asked": names, "answered": [], "values": None}
+        self.questions.append(told)
+        self.journal.write({"questions": self.questions})
 
         def sound(name: str, reply: object, claimed: float | None) -> bool:
             known = claimed is None or claimed == self.terms.sizes[name]
@@ -271,12 +328,12 @@ class SumsOverSites(SearchAnswers):
         came = self.sites.ask(tuple(names), ask, number, sound, quorum=half, full=many)
         valid = {a: came.sound[a] for a in names if a in came.sound}
         found = self._added(ask, names, valid, size)
-        values = None if found is None else tuple(map(float, found))
-        said = Said(tuple(names), tuple(valid), values)
-        self.journal.end(said)
-        return said
+        values = None if found is None else list(map(float, found))
+        told |= {"answered": list(valid), "values": values}
+        self.journal.write({"questions": self.questions})
+        return told
 
-    def _heard(self, ask: Ask, values: Floats, names: tuple[str, ...]) -> Heard:
+    def _heard(self, ask: Ask, values: Floats, names: Sequence[str]) -> Heard:
         noise, size, present = self.noise_of_sites, values.size, len(names)
         records = sum(self.terms.sizes[a] for a in names)
         deviation = noise.deviation(ask, size, present)

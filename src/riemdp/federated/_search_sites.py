@@ -257,11 +257,9 @@ class SearchSite:
         return affordable(self.spent, ask.share)
 
     def answer(self, ask: Ask, permit: Permit | None = None) -> Floats | Integers:
-        """The sum that was asked for, with noise.
-
-        Args:
-            ask: A question that `is_sound`, about a point that passed `admit_point`.
-            permit: Of the release that the answer is a part of, where the site has none.
+        """The sum that was asked for by a question that `is_sound`, about a point that passed
+        `admit_point`, with noise. `permit`: of the release that it is a part of, where the site has
+        none.
 
         Raises:
             InvalidArgument: The question is none. Nothing is spent.

@@ -25,15 +25,9 @@ A party that does not answer leaves its masks in the sum, which is then of no us
 round fails, and a new one has a new number and so new masks. Nothing is ever revealed to remove
 them. See docs/proofs/secure-sums.md for the reason, and for what all of this assumes.
 
-A site uses it in three steps.
-
-1. Once: `new_key_file(path)` writes its long-term key and returns the public key, 64 hexadecimal
-   digits, for the agreement.
-2. In a run: `keys = Keys.read(name, path, run_file, agreement)` reads it, and makes the fresh key
-   of the next answer or reads the one made before. It answers HELLO with `keys.fresh`.
-3. In a round the server names the members and their fresh keys. `Roster.of(...)` checks them
-   against the agreement, and `masked(x, keys, question)` is what may be sent, after
-   `forget(run_file)`. The next fresh key goes with it.
+A site writes its long-term key once (`new_key_file`), says the fresh one of `Keys.read` with its
+answer to HELLO, checks the members that the server names with `Roster.of`, and sends `masked(...)`
+after `forget`, with the next fresh key.
 
 The server adds what came from *all* members of the roster with `total`. Whether masks are left in
 it is seen by the size of the numbers (`SharedSum.value`).
@@ -42,7 +36,6 @@ it is seen by the size of the numbers (`SharedSum.value`).
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -58,7 +51,8 @@ from cryptography.hazmat.primitives.kdf import hkdf
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
-from .._locks import Lock, locked
+from .._locks import locked
+from ._journal import UNREADABLE, facts_in, text_of
 
 Words = NDArray[np.uint64]
 
@@ -109,7 +103,7 @@ class Keys:
         target = Path(run_file).expanduser().resolve()
         with locked(target) as file:
             if not target.exists():
-                _write_run_key(file, _new_private(), agreement)
+                file.write_text(text_of(_RUN_KEY, agreement, {"private": _new_private().hex()}))
             fresh = _run_key(target, agreement)
         return Keys(name, _long_term(path), fresh)
 
@@ -198,20 +192,15 @@ def forget(run_file: str | Path) -> None:
         target.unlink(missing_ok=True)
 
 
-def _write_run_key(file: Lock, private: bytes, agreement: str) -> None:
-    told = {"format": _RUN_KEY, "version": 1, "agreement": agreement, "private": private.hex()}
-    file.write_text(json.dumps(told) + "\n")
-
-
 def _run_key(target: Path, agreement: str) -> bytes:
     try:
-        told = json.loads(target.read_text(encoding="utf-8"))
+        signed, told = facts_in(_RUN_KEY, target.read_text(encoding="utf-8"))
         private = str(told["private"])
-        if told["format"] != _RUN_KEY or told["version"] != 1 or not _HEX.fullmatch(private):
-            raise KeyError("format")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if not _HEX.fullmatch(private):
+            raise ValueError("private")
+    except (OSError, *UNREADABLE) as error:
         raise RiemdpError(f"{target} holds no {_RUN_KEY}") from error
-    if told["agreement"] != agreement:
+    if signed != agreement:
         raise RiemdpError(
             f"{target} holds the key of another run; finish that run first, or give this one a"
             " file of its own"

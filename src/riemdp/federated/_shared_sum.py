@@ -233,24 +233,14 @@ def noisy_sum(
 ) -> Integers:
     """A site's clipped gradients, summed, on the grid, with its share of the noise. That share is
     sqrt(J - q) times smaller than the guarantee needs, so this leaves the site under masks only.
-
-    Args:
-        prirfed: The agreed run.
-        shared: `plan_shared` of it, made at the site.
-        own: The site's records, along the first axis; with `Belonging` people take their place.
-        point: The point of the round, as `admit_current` gave it.
-        account: Pays for one round before noise is drawn.
-        source: What this site draws from.
+    With `Belonging` people take the place of records. One round is paid before noise is drawn.
 
     Raises:
         BudgetExceeded: Before anything is drawn.
 
     Guarantee:
         Under masks, `shared.guarantee` for everyone who sees all messages, replace-one, under what
-        it assumes.
-
-    Source:
-        Proof: docs/proofs/secure-sums.md.
+        it assumes. Proof: docs/proofs/secure-sums.md.
     """
     people = own if isinstance(own, Belonging) else None
     records: Any = own if people is None else people.records

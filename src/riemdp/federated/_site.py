@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import re
 import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from .._locks import Lock, locked
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
 from ._agreement import Agreement
+from ._journal import UNREADABLE, facts_in, text_of
 from ._search_sites import affordable
 from ._tables import Tables
 from ._terms import SearchTerms, Setup
@@ -32,6 +32,11 @@ _FORMAT = "riemdp-answers"
 
 class Refused(RiemdpError):
     """A site declines to answer. The text goes to the server, and nothing of a record is in it."""
+
+
+def declined(why: str) -> Refused:
+    """The refusal before anything was spent, in a sentence about this site or the server."""
+    return Refused(f"declined: {why}. Nothing was spent")
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,10 @@ class Counted:
     time: str
     share: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        share = {} if self.share is None else {"share": self.share}
-        return {"round": self.round, "time": self.time} | share
-
-    @staticmethod
-    def from_dict(told: Mapping[str, Any]) -> Counted:
-        share = told.get("share")
-        if share is not None:
-            real("share", share, above=0.0, at_most=1.0)
-        return Counted(integer("round", told["round"], at_least=0), str(told["time"]), share)
+    def __post_init__(self) -> None:
+        integer("round", self.round, at_least=0)
+        if self.share is not None:
+            real("share", self.share, above=0.0, at_most=1.0)
 
 
 @dataclass
@@ -87,30 +86,25 @@ class Answers:
 
     def check_share(self, share: float) -> None:
         if not affordable(self.spent, share):
-            raise Refused("declined: the budget of this search is spent. Nothing was spent")
+            raise declined("the budget of this search is spent")
 
     def enter(self, number: int, share: float | None) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.answers.append(Counted(number, now, share))
 
     def write(self, file: Lock) -> None:
-        text: dict[str, Any] = {"format": _FORMAT, "version": 1, "agreement": self.agreement}
-        if self.mark:
-            text["mark"] = self.mark
-        text["answers"] = [answer.to_dict() for answer in self.answers]
-        file.write_text(json.dumps(text, indent=1) + "\n")
+        facts = {"mark": self.mark, "answers": [asdict(answer) for answer in self.answers]}
+        file.write_text(text_of(_FORMAT, self.agreement, facts))
 
     @staticmethod
     def read(target: Path) -> Answers:
         if not target.exists():
             return Answers()
         try:
-            told = json.loads(target.read_text(encoding="utf-8"))
-            if told["format"] != _FORMAT or told["version"] != 1:
-                raise KeyError("format")
-            answers = [Counted.from_dict(answer) for answer in told["answers"]]
-            return Answers(str(told["agreement"]), answers, str(told.get("mark", "")))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            agreement, told = facts_in(_FORMAT, target.read_text(encoding="utf-8"))
+            answers = [Counted(**answer) for answer in told["answers"]]
+            return Answers(agreement, answers, str(told["mark"]))
+        except UNREADABLE as error:
             raise RiemdpError(
                 f"{target} does not hold a site's answers; it is not overwritten, because what it"
                 " counted would be lost"
@@ -290,16 +284,12 @@ class Site:
         with locked_answers(self.answers) as file:
             book = Answers.read(file.path)
             if book.answers and book.agreement != agreement:
-                raise Refused(
-                    "declined: this site has answered under another agreement. Nothing was spent"
-                )
+                raise declined("this site has answered under another agreement")
             if round_number in book.rounds:
                 word = "round" if part is None else "question"
-                raise Refused(f"declined: this site has answered this {word}. Nothing was spent")
+                raise declined(f"this site has answered this {word}")
             if len(book.answers) >= most:
-                raise Refused(
-                    "declined: this site has answered as often as it agreed to. Nothing was spent"
-                )
+                raise declined("this site has answered as often as it agreed to")
             permit = None
             if part is not None:
                 book.check_share(part.share)

@@ -27,16 +27,10 @@ class Replies(NamedTuple):
 
 
 class Sites(Protocol):
-    """What carries questions to sites and brings their answers."""
+    """What carries questions to sites and brings their answers, as `Waiting` does."""
 
     def there(self, count: int, sizes: Mapping[str, int] | None = None) -> Mapping[str, int]:
-        """The sites that can be reached, with their (public) numbers of records, or people.
-
-        Args:
-            count: How many are wanted, and waited for.
-            sizes: The agreed number of each site, where that is agreed; a site with another one is
-                not asked.
-        """
+        """As `Waiting.there`."""
         ...
 
     def ask(
@@ -49,16 +43,7 @@ class Sites(Protocol):
         quorum: int,
         full: int,
     ) -> Replies:
-        """What these sites answer; who declines, or does not answer in time, is not in it.
-
-        Args:
-            names: Who is asked.
-            question: A point, or an `Ask` of a search.
-            number: That of the round, or question.
-            sound: Whether a reply is of use.
-            quorum: With so many sound answers the others are not waited for long.
-            full: With so many, not at all.
-        """
+        """As `Waiting.ask`."""
         ...
 
 
@@ -125,7 +110,14 @@ class Waiting:
         self.transport, self.timing, self.clock, self.pause = transport, timing, clock, pause
 
     def there(self, count: int, sizes: Mapping[str, int] | None = None) -> Mapping[str, int]:
-        """Once there are so many, or after `timing.patience` seconds."""
+        """The sites that can be reached, with their (public) numbers of records, or people: once
+        there are so many, or after `timing.patience` seconds.
+
+        Args:
+            count: How many are wanted.
+            sizes: The agreed number of each site, where that is agreed; a site with another one is
+                not asked.
+        """
         end, said = self.clock() + self.timing.patience, ""
         while True:
             here = dict(self.transport.agents())
@@ -153,9 +145,19 @@ class Waiting:
         quorum: int,
         full: int,
     ) -> Replies:
-        """It ends when all that were asked have answered or declined, when `full` answers were
-        taken, `timing.grace` seconds after `quorum` of them were, or after `timing.timeout` in any
-        case. The first reply of a site counts, and no reply of one that was not asked.
+        """What these sites answer; who declines, or does not answer in time, is not in it.
+
+        It ends when all that were asked have answered or declined, when `full` answers were taken,
+        `timing.grace` seconds after `quorum` of them were, or after `timing.timeout` in any case.
+        The first reply of a site counts, and no reply of one that was not asked.
+
+        Args:
+            names: Who is asked.
+            question: A point, or an `Ask` of a search.
+            number: That of the round, or question.
+            sound: Whether a reply is of use.
+            quorum: With so many sound answers the others are not waited for long.
+            full: With so many, not at all.
         """
         self.transport.send(names, question, number)
         begin, waited, taken, refused = self.clock(), set(names), dict[str, Any](), set[str]()

@@ -19,6 +19,7 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._adaptive import SearchDomain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
+from ..mechanisms._common import needs_log
 from ..mechanisms._search_plan import SearchPlan, plan_search
 from ..optimizers._people import MOST, refuse_public_parts
 from ..privacy import Budget, Guarantee
@@ -37,23 +38,65 @@ from ._search_sites import (
 from ._shared_sum import SharedSum, check_count
 
 
+@dataclass(frozen=True)
+class Party:
+    """One site of a run.
+
+    Attributes:
+        name: The name of its file (`Site.name`), by which the server knows it.
+        key: Its long-term public key (X25519), 64 hexadecimal digits; None where none is needed.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+    """
+
+    name: str
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise invalid("name", self.name, "give the name by which the server knows the site")
+        if self.key is not None and not (
+            isinstance(self.key, str) and re.fullmatch(r"[0-9a-f]{64}", self.key)
+        ):
+            remedy = "give the 64 hexadecimal digits that `riemdp federated key` prints"
+            raise invalid("key", self.key, remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The public settings of a federated run. Both kinds have, too: the `names` of the sites that
-    may take part, `place`, a point of the structure that every question's point has, `numbers`,
-    below which those of rounds or questions are, and `answers`, the most that a site has to give.
+    """The public settings of a federated run. Both kinds have, too: `budget` and `tolerated`, the
+    `names` of the sites that may take part, `place`, a point of the structure that every question's
+    point has, `numbers`, below which those of rounds or questions are, and `answers`, the most that
+    a site has to give.
 
     Attributes:
         numbered: What a message is about, "round" or "question".
         unit: What neighbours differ in, one "record" or everything of one "person".
         document: The fingerprint of the `Agreement` that these were read from, if any.
-        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
-            shared.
+        parties: The sites that may take part. Where noise is shared each has a key, and without
+            them no site answers.
     """
 
     numbered: ClassVar[str]
-    unit: str
-    document: str | None
-    keys: tuple[tuple[str, str], ...]
+    unit: str = RECORD
+    document: str | None = None
+    parties: tuple[Party, ...] = ()
+
+    def __post_init__(self) -> None:
+        one_of("unit", self.unit, UNITS)
+        keys = [party.key for party in self.parties if party.key is not None]
+        for what, values in (("name", [party.name for party in self.parties]), ("key", keys)):
+            if len(set(values)) < len(values):
+                raise InvalidArgument(
+                    f"argument `parties` has two sites with one {what}; every site needs its own"
+                )
+        without = [party.name for party in self.parties if party.key is None]
+        if self.shares_noise and without:
+            raise InvalidArgument(
+                f"argument `parties` has no key for the site {without[0]!r}, which noise='shared'"
+                " needs; `riemdp federated key` makes one"
+            )
 
     @property
     def shares_noise(self) -> bool:
@@ -77,7 +120,7 @@ class Terms:
     @property
     def public_keys(self) -> dict[str, bytes]:
         """The long-term public keys by name."""
-        return {name: bytes.fromhex(key) for name, key in self.keys}
+        return {party.name: bytes.fromhex(party.key) for party in self.parties if party.key}
 
     @property
     def text(self) -> str:
@@ -85,7 +128,10 @@ class Terms:
 
         Functions appear by name: which code they stand for is a matter of the installed code.
         """
-        lines = self._lines() | {f"key of {name}": key for name, key in sorted(self.keys)}
+        lines = self._lines()
+        if self.shares_noise:
+            parties = sorted(self.parties, key=lambda party: party.name)
+            lines |= {f"key of {party.name}": party.key for party in parties}
         return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())
 
     @property
@@ -126,10 +172,8 @@ class Setup(Terms):
             eligible agents costs more and is counted so.
         min_agents: Rounds start when this many agents are there. Default: all N.
         document: The fingerprint of the `Agreement` that the settings were read from, if any.
-        sites: The names of the sites that may take part. None: whoever the engine lets in.
-        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
-            shared: as many as there are agents, with the names of `sites`. Without them no site
-            answers.
+        parties: The sites that may take part, as many as there are agents. Empty: whoever the
+            engine lets in; where noise is shared, no site answers then.
         unit: What neighbours differ in: one "record", or everything of one "person". With "person"
             the sites tell their records apart by labels, which stay with them; the numbers of
             *people* take the place of the numbers of records, and every person counts once. All
@@ -147,10 +191,6 @@ class Setup(Terms):
     budget: Budget | None
     agents: int
     min_agents: int | None = None
-    document: str | None = None
-    sites: tuple[str, ...] | None = None
-    keys: tuple[tuple[str, str], ...] = ()
-    unit: str = RECORD
     records_per_person: int = MOST
 
     def __post_init__(self) -> None:
@@ -174,13 +214,11 @@ class Setup(Terms):
                 )
             if self.budget is None:
                 raise InvalidArgument("argument `budget` is needed with noise='shared'")
-        if self.sites is not None and len(self.sites) != self.agents:
+        super().__post_init__()
+        if self.parties and len(self.parties) != self.agents:
             raise InvalidArgument(
-                f"argument `sites` names {len(self.sites)} sites and `agents` is {self.agents}"
+                f"argument `parties` has {len(self.parties)} sites and `agents` is {self.agents}"
             )
-        if self.keys:
-            self._check_keys()
-        one_of("unit", self.unit, UNITS)
         integer("records_per_person", self.records_per_person)
         if self.unit == PERSON:
             try:
@@ -194,29 +232,6 @@ class Setup(Terms):
                     " protects whole records",
                 ) from error
 
-    def _check_keys(self) -> None:
-        if not self.shares_noise:
-            raise InvalidArgument("argument `keys` has a meaning with noise='shared' only")
-        names, keys = [name for name, _ in self.keys], [key for _, key in self.keys]
-        if len(names) != self.agents:
-            raise InvalidArgument(
-                f"argument `keys` has {len(names)} and `agents` is {self.agents}: every agent needs"
-                " a key, and nobody else may have one"
-            )
-        if len(set(names)) < len(names) or len(set(keys)) < len(keys):
-            raise InvalidArgument("argument `keys` has a name or a key twice; each has its own")
-        if self.sites is not None and set(names) != set(self.sites):
-            raise InvalidArgument(
-                f"argument `keys` is of {', '.join(sorted(names))} and `sites` names"
-                f" {', '.join(sorted(self.sites))}: give one key for each of them"
-            )
-        for name, key in self.keys:
-            if not isinstance(key, str) or not re.fullmatch(r"[0-9a-f]{64}", key):
-                raise InvalidArgument(
-                    f"argument `keys` has no public key for {name!r}; `riemdp federated key` prints"
-                    " one, 64 hexadecimal digits"
-                )
-
     @property
     def place(self) -> Point:
         """The starting point."""
@@ -224,16 +239,23 @@ class Setup(Terms):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of `sites`."""
-        return self.sites
+        """Those of `parties`, if they are known."""
+        return tuple(party.name for party in self.parties) or None
 
     @property
     def shares_noise(self) -> bool:
         """Whether PriRFed has noise="shared"."""
         return self.prirfed.noise == "shared"
 
+    @property
+    def tolerated(self) -> int:
+        """That of PriRFed."""
+        return self.prirfed.tolerated
+
     def added_noise(self, records: int) -> float | None:
-        """`sigma`."""
+        """`sigma`; it raises `InvalidArgument` where the plan is not for so many."""
+        if self.shares_noise:
+            check_count("records", records)
         return self.sigma(records)
 
     def sigma(self, records: int) -> float | None:
@@ -282,7 +304,7 @@ class Setup(Terms):
             "agents": self.agents,
             "agents per round": (prirfed.agents_per_round, prirfed.over_invite, prirfed.quorum),
             "participation": prirfed.participation,
-            "aggregate": (prirfed.aggregate, prirfed.output),
+            "aggregate": prirfed.aggregate,
             "noise": (prirfed.noise, prirfed.tolerated),
             "grid": None if self.shared is None else self.shared.grid,  # of every record
             "budget": self.budget,
@@ -307,12 +329,10 @@ class SearchTerms(Terms):
         sizes: The public number of records, or people, of each site, by name.
         noise: "local" or "shared".
         tolerated: q, with shared noise.
-        unit: What neighbours differ in, "record" or "person".
         run: Names this run: another one has another fingerprint.
         variance: The share of what the search leaves that is for the variance about the mean.
-        document: The fingerprint of the `Agreement` that these were read from, if any.
-        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
-            shared and the sites answer messages.
+        unit: As in `Terms`, and so are `document` and `parties`: the sites of `sizes`, where they
+            answer messages.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -326,16 +346,13 @@ class SearchTerms(Terms):
     sizes: Mapping[str, int]
     noise: str = "local"
     tolerated: int = 0
-    unit: str = RECORD
     run: str = ""
     variance: float = 0.0
-    document: str | None = None
-    keys: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         one_of("release", self.release, RELEASES)
         one_of("noise", self.noise, NOISES)
-        one_of("unit", self.unit, UNITS)
+        super().__post_init__()
         if not self.sizes:
             raise InvalidArgument("argument `sites` is empty; give the records of each site")
         if self.tolerated and not self.shares_noise:
@@ -348,7 +365,8 @@ class SearchTerms(Terms):
             raise invalid("variance", self.variance, remedy)
         for n in self.sizes.values():
             check_count("sites", n)
-        self.noise_of_sites  # noqa: B018 - checks budget and tolerated
+        needs_log(self.manifold, "a search over sites")
+        self.noise_of_sites, self.domain  # noqa: B018 - checks budget, tolerated and search
 
     @property
     def place(self) -> Point:

@@ -7,8 +7,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import os
-import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,29 +16,27 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ..._errors import BudgetExceeded, InvalidArgument, RiemdpError
-from ...privacy import Ledger
 from .._check import labels_of_file, load_file
 from .._door import admit, answer, next_key, protocol_of
 from .._search_sites import Ask
-from .._site import Refused, Site
+from .._site import Refused, Site, declined
 from .._sites import log
 from .._terms import SearchTerms, Setup
 from ._engine import shown
-from ._messages import ASKED, declined, fact, hello, pack, pack_words, unpack
+from ._messages import ASKED, fact, pack, unpack
 
 NodeConfig = Mapping[str, Any]
-LoadRecords = Callable[[NodeConfig], Any]
-LoadGroups = Callable[[NodeConfig], Any]
+Load = Callable[[NodeConfig], Any]  # a site's records, or its labels of people
+MakeSetup = Callable[[Mapping[str, Any]], Setup]
 
 
 def client_app(
-    make_setup: Callable[[Mapping[str, Any]], Setup] | None = None,
-    load_records: LoadRecords | None = None,
+    make_setup: MakeSetup | None = None,
+    load_records: Load | None = None,
     *,
-    load_groups: LoadGroups | None = None,
+    load_groups: Load | None = None,
     site: Callable[[NodeConfig], Site] | None = None,
     rng: int | None = None,
-    ledger: Callable[[NodeConfig], Ledger | None] | None = None,
 ) -> ClientApp:
     """A Flower ClientApp for one site, which trusts neither the server nor the run. Whether it
     answers rounds of PriRFed or questions of a search, the agreement says that it has signed.
@@ -48,8 +44,7 @@ def client_app(
     What the site may answer comes from its own file, named by `site` in its node configuration:
     `--node-config 'site="/path/to/site.toml"'` (see `Site`). The run configuration, which the
     person who starts a run can choose, decides nothing; where it contradicts the site's agreement,
-    the site declines and says so. Without such a file the node configuration itself is handed to
-    `make_setup`, and answers are counted in the folder `riemdp` of FLWR_HOME.
+    the site declines and says so.
 
     The server learns the site's name, its number of records (where people are protected: of people,
     and not how many records anybody has), its noise, and that it declined or failed. Why it failed
@@ -69,7 +64,6 @@ def client_app(
         site: The site from the node configuration. None: as above.
         rng: None draws noise from this machine's operating system; a seed (simulation only) makes
             it reproducible and not private.
-        ledger: A ledger for a site whose file names none.
 
     Returns:
         The app.
@@ -80,43 +74,65 @@ def client_app(
         answered twice, and there are no more answers than the site's limits allow. Each is counted,
         and charged, in the site's files before its noise is drawn.
     """
+    handlers = _Handlers(make_setup, load_records or load_file, load_groups, site or _site_of, rng)
     app = ClientApp()
+    app.query("hello")(_answering(handlers.greet))
+    app.train()(_answering(handlers.train))
+    return app
 
-    load = load_file if load_records is None else load_records
 
-    def begin(context: Context) -> tuple[Site, dict[str, Any]]:
-        """The site, and what its loaders are given."""
-        node = context.node_config
-        here = site_of(node, make_setup, context.node_id) if site is None else site(node)
-        if ledger is not None and here.ledger is None:
-            here = dataclasses.replace(here, ledger=ledger(node))
-        return here, {**node, **here.data}
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Entered:
+    """A site with its records, for one message."""
 
-    def enter(here: Site, own: dict[str, Any], context: Context) -> _Entered:
+    site: Site
+    terms: Setup | SearchTerms
+    records: Any
+    labels: Any
+    sigma: float | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Handlers:
+    """What a site does with each kind of message; the fields are arguments of `client_app`."""
+
+    make_setup: MakeSetup | None
+    load_records: Load
+    load_groups: Load | None
+    site: Callable[[NodeConfig], Site]
+    rng: int | None
+
+    def enter(self, site: Site, context: Context) -> _Entered:
         """The settings of a site, its records with their labels, and its noise."""
-        terms = _terms_of(here, make_setup, context.run_config)
-        protocol, records = protocol_of(terms), load(own)
+        own = {**context.node_config, **site.data}
+        terms = _terms_of(site, self.make_setup, context.run_config)
+        protocol, records = protocol_of(terms), self.load_records(own)
         rows = protocol.rows(records)
-        labels = labels_of_file(own, rows) if load_groups is None else load_groups(own)
-        sigma = _sigma(terms, protocol.size(here.name, records, labels), context)
-        return _Entered(terms, records, labels, sigma)
+        read = self.load_groups
+        labels = labels_of_file(own, rows) if read is None else read(own)
+        sigma = _sigma(terms, protocol.size(site.name, records, labels), context)
+        return _Entered(site, terms, records, labels, sigma)
 
-    def greet(message: Message, context: Context) -> RecordDict:
+    def greet(self, message: Message, context: Context) -> RecordDict:
+        """Who the site is, its public number of records, or people, its noise (0: none) and its
+        public key of the next answer, where noise is shared.
+        """
         with _discreet():
-            here, own = begin(context)
+            here = self.site(context.node_config)
         with _discreet(here.name):  # a node that is not enrolled is a number to the server
-            found = enter(here, own, context)
+            found = self.enter(here, context)
             terms, agreement = found.terms, fact(message.content, "agreement")
             known: dict[str, Any] = {"groups": found.labels, "sigma": found.sigma}
             n = admit(here, terms, found.records, agreement=agreement, **known)
-            noise = found.sigma if isinstance(terms, Setup) else terms.added_noise(n)
-            return hello(here.name, n, noise, next_key(here, terms))
+            noise = terms.added_noise(n) if found.sigma is None else found.sigma
+            facts = {"name": here.name, "records": n, "sigma": float(noise or 0.0)}
+            return pack(**facts, key=next_key(here, terms))
 
-    def train(message: Message, context: Context) -> RecordDict:
+    def train(self, message: Message, context: Context) -> RecordDict:
+        """The site's answer, with its public key of the next one, where noise is shared."""
         with _discreet():
-            here, own = begin(context)
-            found, sent = enter(here, own, context), message.content
-            terms, number = found.terms, fact(sent, "round")
+            found, sent = self.enter(self.site(context.node_config), context), message.content
+            here, terms, number = found.site, found.terms, fact(sent, "round")
             done = answer(
                 here,
                 terms,
@@ -127,30 +143,12 @@ def client_app(
                 agreement=fact(sent, "agreement"),
                 groups=found.labels,
                 sigma=found.sigma,
-                rng=None if rng is None else _seed(rng, here.name, number),
+                rng=None if self.rng is None else _seed(self.rng, here.name, number),
             )
-            if isinstance(terms, Setup) and not terms.shares_noise:
-                reply = pack(done.value, records=done.records)
-            else:
-                reply = pack_words(done.value, records=done.records, key=next_key(here, terms))
             if here.paid is None:  # a person watches this site
                 with shown():
                     log.info("%s", here.status(terms))
-            return reply
-
-    app.query("hello")(_answering(greet))
-    app.train()(_answering(train))
-    return app
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Entered:
-    """A site with its records, for one message."""
-
-    terms: Setup | SearchTerms
-    records: Any
-    labels: Any
-    sigma: float | None
+            return pack(done.value, records=done.records, key=next_key(here, terms))
 
 
 def _question(sent: Any, terms: Setup | SearchTerms) -> Any:
@@ -171,19 +169,18 @@ def _members(message: Message) -> object:
 
 
 def _terms_of(
-    site: Site, make_setup: Callable[[Mapping[str, Any]], Setup] | None, run: Mapping[str, Any]
+    site: Site, make_setup: MakeSetup | None, run: Mapping[str, Any]
 ) -> Setup | SearchTerms:
     """The settings that the site has agreed to."""
     if site.agreed is not None:
         other = site.agreed.differences(run)
         if other:
-            raise Refused(
-                f"declined: the run was started with another {', '.join(other)} than this site has"
-                " agreed to. Nothing was spent"
+            raise declined(
+                f"the run was started with another {', '.join(other)} than this site has agreed to"
             )
         return site.agreed.terms
     if make_setup is None:
-        raise Refused("declined: the file of this site names no agreement. Nothing was spent")
+        raise declined("the file of this site names no agreement")
     return make_setup(dict(site.settings))
 
 
@@ -198,7 +195,7 @@ def _answering(
         try:
             content = handler(message, context)
         except Refused as error:
-            content = declined(str(error))
+            content = pack(declined=str(error))
             with shown():
                 log.warning("%s", error)
                 if error.__cause__ is not None and not isinstance(error.__cause__, RiemdpError):
@@ -234,28 +231,13 @@ def _discreet(name: str = "") -> Iterator[None]:
         raise Refused(f"{name or 'this site'} could not answer; its own log says why") from error
 
 
-def site_of(
-    node: NodeConfig, make_setup: Callable[[Mapping[str, Any]], Setup] | None, node_id: int
-) -> Site:
-    """The site that a node configuration names, or one that the node configuration describes.
-
-    The server gives out `node_id`, so it names a site, and never the file that counts its answers.
-    """
-    if node.get("site"):
-        return Site.read(str(node["site"]))
-    if make_setup is None:
+def _site_of(node: NodeConfig) -> Site:
+    """The site that a node configuration names."""
+    if not node.get("site"):
         raise InvalidArgument(
             "this node has no site: start it with --node-config 'site=\"/path/to/site.toml\"'"
         )
-    own = str(node.get("name", node.get("partition-id", "")))
-    home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser()
-    agreement = make_setup(dict(node)).fingerprint
-    file = re.sub(r"\W+", "-", own)[:40] + "-" + hashlib.sha256(own.encode()).hexdigest()[:8]
-    return Site(
-        name=own or f"node-{node_id}",
-        answers=home / "riemdp" / f"answers-{file}-{agreement[:16]}.json",
-        settings=dict(node),
-    )
+    return Site.read(str(node["site"]))
 
 
 def _sigma(terms: Setup | SearchTerms, n: int, context: Context) -> float | None:

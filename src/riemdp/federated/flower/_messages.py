@@ -1,5 +1,5 @@
-"""Points as Flower records and back, float64 throughout; a malformed record becomes None, never an
-exception.
+"""Flower's messages: public facts, and the arrays of a point or of words beside them. A malformed
+one becomes None, never an exception.
 """
 
 # pyright: reportMissingImports=false
@@ -8,54 +8,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
-from ...manifolds._base import Point
+from ..._trees import leaves, map_leaves
 
 HELLO = "query.hello"
 TRAIN = "train"
 ASKED = ("kind", "share", "limit", "unit", "factor")  # the numbers of a question of a search
 
 
-def pack(point: Point, **facts: int | float | str | list[str]) -> RecordDict:
-    """A point (a tuple on a Product) with public facts."""
-    leaves = [np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(point)]
-    return RecordDict({"point": ArrayRecord(leaves), "facts": ConfigRecord(dict(facts))})
+def pack(arrays: Any = None, /, **facts: int | float | str | list[str]) -> RecordDict:
+    """Public facts and, if given, the arrays of a point (a tuple on a Product), or words."""
+    content = RecordDict({"facts": ConfigRecord(dict(facts))})
+    if arrays is not None:
+        content["arrays"] = ArrayRecord([np.asarray(leaf) for leaf in leaves(arrays)])
+    return content
 
 
-def unpack(content: Any, like: Point) -> Any:
-    """The point in a message, with the structure of `like`; None if there is none. Shapes and
-    values are checked elsewhere.
+def unpack(content: Any, like: Any) -> Any:
+    """The arrays in a message, with the structure of `like`; None if there are none. Their types,
+    shapes and values are checked elsewhere.
     """
     try:
-        leaves = [np.array(a) for a in content["point"].to_numpy_ndarrays()]
-        structure = jax.tree.structure(like)
-        return (
-            jax.tree.unflatten(structure, leaves) if len(leaves) == structure.num_leaves else None
-        )
+        arrays = [np.array(a) for a in content["arrays"].to_numpy_ndarrays()]
+        following = iter(arrays)
+        found = map_leaves(lambda _: next(following), like)
+        return found if len(leaves(found)) == len(arrays) else None
     except Exception:  # whatever a stranger's bytes do when they are parsed
         return None
-
-
-def pack_words(words: Any, **facts: int | float | str) -> RecordDict:
-    """Masked words with public facts, such as the sender's next public key."""
-    return RecordDict({"words": ArrayRecord([words]), "facts": ConfigRecord(dict(facts))})
-
-
-def unpack_words(content: Any) -> Any:
-    """The masked words in a message, None if there are none; checked elsewhere."""
-    try:
-        (words,) = content["words"].to_numpy_ndarrays()
-        return np.array(words)
-    except Exception:  # whatever a stranger's bytes do when they are parsed
-        return None
-
-
-def question(**facts: str) -> RecordDict:
-    """HELLO, with public facts such as the fingerprint of the server's settings."""
-    return RecordDict({"facts": ConfigRecord(dict(facts))})
 
 
 def fact(content: Any, name: str) -> Any:
@@ -64,16 +45,3 @@ def fact(content: Any, name: str) -> Any:
         return content["facts"][name]
     except Exception:  # as above
         return None
-
-
-def declined(words: str) -> RecordDict:
-    """The answer of a site that declines, in one line."""
-    return RecordDict({"facts": ConfigRecord({"declined": words})})
-
-
-def hello(name: str, records: int, sigma: float | None, key: str = "") -> RecordDict:
-    """An agent's answer to HELLO: its name, its public number of records, the noise that it will
-    add (0: none), and its public key of the next round, where noise is shared.
-    """
-    facts: dict[str, Any] = {"name": name, "records": int(records), "sigma": float(sigma or 0.0)}
-    return RecordDict({"facts": ConfigRecord(facts | ({"key": key} if key else {}))})

@@ -4,34 +4,33 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from ..._errors import InvalidArgument
 from ...mechanisms import Release
+from ...privacy import Guarantee
 from ...randomness import NoiseSource, noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import drive, drive_search
-from .._journal import Transcript
+from .._journal import Journal
 from .._result import write_release, write_result
 from .._search_sites import Ask
 from .._sites import Timing, log
 from .._terms import SearchTerms, Setup
 from ._engine import shown
-from ._messages import ASKED, HELLO, TRAIN, fact, pack, question, unpack, unpack_words
+from ._messages import ASKED, HELLO, TRAIN, fact, pack, unpack
 
 _HELLO_EVERY = 2.0  # seconds between two questions to a node that has not said who it is
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
-
-
-def _message(content: RecordDict, node: int, kind: str, group: str, ttl: float) -> Message:
-    return Message(content, node, kind, ttl=ttl, group_id=group)
 
 
 def _declined(reply: Message) -> str | None:
@@ -40,6 +39,26 @@ def _declined(reply: Message) -> str | None:
         return f"the engine says: {reply.error.reason}"[:300]
     said = fact(reply.content, "declined")
     return None if said is None else str(said)[:300]
+
+
+@dataclasses.dataclass
+class _Node:
+    """What is known of a node.
+
+    Attributes:
+        name: Of its site, once it is enrolled.
+        records: How many that site has, or people.
+        key: The public key of its next answer, where noise is shared. A node without one is asked
+            who it is again, and takes part when it has said its key.
+        hello: When it was asked that.
+        told: What the person who watches the run was told of it.
+    """
+
+    name: str = ""
+    records: int = 0
+    key: str = ""
+    hello: float = -math.inf
+    told: str = ""
 
 
 class GridTransport:
@@ -55,8 +74,7 @@ class GridTransport:
     their sites, nobody else is enrolled.
 
     Where noise is shared, a message has the public keys of all that were asked. An agent has a key
-    for each answer: the first comes with its answer to HELLO, the next with the words. One whose
-    words did not come is asked again by HELLO, and takes part when it has said its key.
+    for each answer: the first comes with its answer to HELLO, the next with the words.
     """
 
     def __init__(
@@ -65,94 +83,109 @@ class GridTransport:
         terms: Setup | SearchTerms,
         *,
         ttl: float,
-        make_message: Callable[..., Any] = _message,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._grid, self._terms, self._ttl = grid, terms, ttl
-        self._make, self._clock = make_message, clock
+        self._grid, self._terms, self._ttl, self._clock = grid, terms, ttl, clock
         self._masked = terms.shares_noise
-        self._words = self._masked or isinstance(terms, SearchTerms)  # of replies: no points
-        self._facts = {"agreement": terms.fingerprint}
-        self._keys: dict[str, str] = {}
-        self._names: dict[int, str] = {}
-        self._stale: set[int] = set()  # nodes of `_names` that must say their key again
-        self._records: dict[str, int] = {}
-        self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
-        self._last_hello: dict[int, float] = {}
-        self._said: dict[int, str] = {}  # what was said of a node last
+        words = self._masked or isinstance(terms, SearchTerms)  # of replies: no points
+        self._like = np.zeros(1) if words else terms.place
+        self._nodes: dict[int, _Node] = {}
+        self._asked: dict[str, int] = {}  # HELLOs without an answer: message -> node
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
         if self._masked:
-            self._ask_again(self._pending.values())
+            for name in self._pending.values():  # whose words did not come
+                self._nodes[self.node_of(name)].key = ""
             self._pending = {}  # no round is open
-        nodes = set(self._grid.get_node_ids())
-        now = self._clock()
-        # A slow agent's answer still counts: a question is forgotten only with its node, or when
-        # the engine has dropped it.
-        self._asked = {
-            m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < self._ttl
-        }
-        waiting = {n for n, _ in self._asked.values()}
-        lately = {n for n, t in self._last_hello.items() if now - t < _HELLO_EVERY}
-        known = set(self._names) - self._stale
-        strangers = sorted(nodes - known - waiting - lately)
-        if strangers:
-            messages = [
-                self._make(question(**self._facts), node, HELLO, "hello", self._ttl)
-                for node in strangers
-            ]
-            for node, message_id in zip(
-                strangers, self._grid.push_messages(messages), strict=False
-            ):
-                self._last_hello[node] = now
-                if message_id is not None:
-                    self._asked[message_id] = (node, now)
-        if self._asked:
-            for reply in self._grid.pull_messages(list(self._asked)):
-                node, _ = self._asked.pop(reply.metadata.reply_to_message_id, (None, 0.0))
-                if node is None:
-                    continue
-                reason = _declined(reply)
-                if reason is not None:
-                    self._say(node, f"does not take part: {reason}")
-                    continue
-                name, records = fact(reply.content, "name"), fact(reply.content, "records")
-                taken = {n for k, n in self._names.items() if k in nodes and k != node}
-                sane = (
-                    isinstance(name, str)
-                    and type(records) is int
-                    and records > 0
-                    and name not in taken
-                    and name == self._names.get(node, name)
-                    and (self._terms.names is None or name in self._terms.names)
-                )
-                if not sane:
-                    self._say(node, f"says it is {str(name)[:80]!r}, which is not expected here")
-                elif self._adds_enough(name, records, fact(reply.content, "sigma")):
-                    key = fact(reply.content, "key")
-                    if self._masked and not isinstance(key, str):
-                        continue
-                    self._names[node] = name
-                    self._records[name] = records
-                    self._keys[name] = str(key)
-                    self._stale.discard(node)
+        there = {n: self._nodes.setdefault(n, _Node()) for n in self._grid.get_node_ids()}
+        self._greet(there)
+        for reply in self._grid.pull_messages(list(self._asked)) if self._asked else ():
+            number = self._asked.pop(reply.metadata.reply_to_message_id, None)
+            if number is not None:
+                self._enrol(number, reply, there)
         # In an order that does not depend on the engine's random node numbers: a seeded run draws
         # the same agents again.
-        here = sorted(
-            (self._names[n] for n in nodes if n in self._names and n not in self._stale),
-            key=lambda name: (len(name), name),
-        )
-        return {name: self._records[name] for name in here}
+        here = [node for node in there.values() if self._takes_part(node)]
+        here.sort(key=lambda node: (len(node.name), node.name))
+        return {node.name: node.records for node in here}
 
-    def _say(self, node: int, reason: str) -> None:
+    def _takes_part(self, node: _Node) -> bool:
+        return bool(node.name) and (bool(node.key) or not self._masked)
+
+    def _greet(self, there: Mapping[int, _Node]) -> None:
+        """Ask those who they are that have not said it, and were not asked lately. A slow agent's
+        answer still counts: a question is forgotten only with its node, or when the engine has
+        dropped it.
+        """
+        now = self._clock()
+        self._asked = {
+            message: number
+            for message, number in self._asked.items()
+            if number in there and now - there[number].hello < self._ttl
+        }
+        waiting = set(self._asked.values())
+        strangers = [
+            number
+            for number, node in sorted(there.items())
+            if not self._takes_part(node)
+            and number not in waiting
+            and now - node.hello >= _HELLO_EVERY
+        ]
+        for number in strangers:
+            there[number].hello = now
+        if strangers:
+            hello = pack(agreement=self._terms.fingerprint)
+            self._asked |= self._pushed(hello, HELLO, "hello", {n: n for n in strangers})
+
+    def _pushed(
+        self, content: RecordDict, kind: str, group: str, to: Mapping[Any, int]
+    ) -> dict[str, Any]:
+        """Send a message to nodes; whose each one is, by the number that the engine gave it."""
+        messages = [
+            Message(content, number, kind, ttl=self._ttl, group_id=group) for number in to.values()
+        ]
+        sent = zip(to, self._grid.push_messages(messages), strict=False)
+        return {message: whose for whose, message in sent if message is not None}
+
+    def _enrol(self, number: int, reply: Message, there: Mapping[int, _Node]) -> None:
+        """Take in a node that says who it is, if its site may take part."""
+        node, reason = there[number], _declined(reply)
+        if reason is not None:
+            self._tell(node, f"does not take part: {reason}")
+            return
+        said = ("name", "records", "sigma", "key")
+        name, records, sigma, key = (fact(reply.content, what) for what in said)
+        known = self._terms.names
+        sane = (
+            isinstance(name, str)
+            and name != ""
+            and type(records) is int
+            and records > 0
+            and name not in {other.name for n, other in there.items() if n != number}
+            and node.name in ("", name)
+            and (known is None or name in known)
+        )
+        if not sane:
+            self._tell(node, f"says it is {str(name)[:80]!r}, which is not expected here")
+        elif self._adds_enough(name, records, sigma):
+            for other in self._nodes.values():  # one that is gone had the name
+                other.name = "" if other.name == name else other.name
+            node.name, node.records = name, records
+            node.key = key if isinstance(key, str) else ""
+
+    def _tell(self, node: _Node, reason: str) -> None:
         """Tell the person who watches the run why a node is not enrolled, once."""
-        if self._said.get(node) != reason:
-            self._said[node] = reason
+        if node.told != reason:
+            node.told = reason
             log.warning("a node %s", reason)
 
     def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
-        planned = self._terms.added_noise(records)
+        try:
+            planned = self._terms.added_noise(records)
+        except InvalidArgument:
+            log.warning("agent %r says it has %d records: not enrolled", name[:80], records)
+            return False
         if planned is None or (
             isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf
         ):
@@ -166,48 +199,36 @@ class GridTransport:
         )
         return False
 
+    def node_of(self, name: str) -> int:
+        """The engine's number of an enrolled agent."""
+        return next(number for number, node in self._nodes.items() if node.name == name)
+
     def send(self, names: tuple[str, ...], question: Any, number: int) -> None:
-        node_of = {name: node for node, name in self._names.items()}
-        facts: dict[str, Any] = {"round": number, **self._facts}
+        to = {name: self.node_of(name) for name in names}
+        facts: dict[str, Any] = {"round": number, "agreement": self._terms.fingerprint}
         if self._masked:
-            facts |= {"members": list(names), "keys": [self._keys[name] for name in names]}
+            keys = [self._nodes[node].key for node in to.values()]
+            facts |= {"members": list(names), "keys": keys}
         if isinstance(question, Ask):
             facts |= {name: getattr(question, name) for name in ASKED}
             question = question.center
-        content = pack(question, **facts)
-        messages = [
-            self._make(content, node_of[name], TRAIN, str(number), self._ttl) for name in names
-        ]
-        self._pending = {}
-        for name, message_id in zip(names, self._grid.push_messages(messages), strict=False):
-            if message_id is not None:
-                self._pending[message_id] = name
+        self._pending = self._pushed(pack(question, **facts), TRAIN, str(number), to)
 
     def replies(self) -> list[tuple[str, Any, float | None]]:
-        if not self._pending:
-            return []
         found: list[tuple[str, Any, float | None]] = []
-        for reply in self._grid.pull_messages(list(self._pending)):
+        for reply in self._grid.pull_messages(list(self._pending)) if self._pending else ():
             name = self._pending.pop(reply.metadata.reply_to_message_id, None)
             if name is None:
                 continue
-            value, records, reason = None, None, _declined(reply)
+            value, records, key, reason = None, None, None, _declined(reply)
             if reason is not None:
                 log.warning("agent %r sent no answer: %s", name[:80], reason)
             else:
-                sent, records = reply.content, fact(reply.content, "records")
-                value = unpack_words(sent) if self._words else unpack(sent, self._terms.place)
-            found.append((name, value, records))
-            if self._masked:
+                value, records = unpack(reply.content, self._like), fact(reply.content, "records")
                 key = None if value is None else fact(reply.content, "key")
-                self._keys[name] = key if isinstance(key, str) else ""
-                if not self._keys[name]:
-                    self._ask_again([name])
+            self._nodes[self.node_of(name)].key = key if isinstance(key, str) else ""
+            found.append((name, value, records))
         return found
-
-    def _ask_again(self, names: Iterable[str]) -> None:
-        gone = set(names)
-        self._stale |= {node for node, name in self._names.items() if name in gone}
 
 
 def server_app(
@@ -215,7 +236,6 @@ def server_app(
     *,
     timing: Timing | Callable[[Mapping[str, Any]], Timing] | None = None,
     rng: int | None = None,
-    on_done: Callable[[Coordinator], None] | None = None,
 ) -> ServerApp:
     """A Flower ServerApp that runs PriRFed, or the search of an agreement.
 
@@ -230,7 +250,6 @@ def server_app(
         timing: A `Timing`, or a function of the run configuration that returns one.
         rng: None draws the invited agents with the operating system's randomness. A seed makes the
             draw reproducible and the run not private.
-        on_done: Called with the `Coordinator` at the end of a run of PriRFed.
 
     Guarantee:
         That of `PriRFed`, for the rounds that happened (invited / eligible of each), or that of the
@@ -245,13 +264,12 @@ def server_app(
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
         terms = (make_setup or _agreed)(run)
         transport = GridTransport(grid, terms, ttl=ttl)
-        files = (str(run.get(key) or "") or None for key in ("state-path", "result-path"))
+        state, result = (str(run.get(key) or "") or None for key in ("state-path", "result-path"))
+        journal = Journal(terms.fingerprint, state)
         if isinstance(terms, SearchTerms):
-            search(terms, transport, chosen, *files)
+            search(terms, transport, chosen, journal, result)
         else:
-            done = rounds(terms, transport, chosen, *files, source=noise_source(rng))
-            if on_done is not None:
-                on_done(done)
+            rounds(terms, transport, chosen, journal, result, source=noise_source(rng))
 
     return app
 
@@ -260,15 +278,15 @@ def rounds(
     terms: Setup,
     transport: GridTransport,
     timing: Timing,
-    state: str | None = None,
+    journal: Journal,
     result: str | None = None,
     *,
     source: NoiseSource,
 ) -> Coordinator:
-    """Rounds over a transport; their state and result are kept in these files."""
+    """Rounds over a transport; their result is kept in this file."""
     with shown():
         log.info("the agreement of this run is %s", terms.fingerprint)
-        server = drive(terms, transport, source, timing=timing, state=state)
+        server = drive(terms, transport, source, timing=timing, journal=journal)
         log.info("%s", _ended(server))
     if result is not None:
         write_result(result, server, reproducible=source.reproducible)
@@ -279,27 +297,29 @@ def search(
     terms: SearchTerms,
     transport: GridTransport,
     timing: Timing,
-    state: str | None = None,
+    journal: Journal,
     result: str | None = None,
 ) -> Release:
-    """A search over a transport; its state and result are kept in these files."""
-    transcript, delta = Transcript(terms, state), terms.budget.delta
+    """A search over a transport; its result is kept in this file."""
     with shown():
         log.info("the agreement of this search is %s", terms.fingerprint)
-        release = drive_search(terms, transport, timing=timing, transcript=transcript)
-        questions, unit = release.details["sums"], release.guarantee.unit
-        spent = release.guarantee.epsilon(delta)
+        release = drive_search(terms, transport, timing=timing, journal=journal)
         log.info(
-            "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
-            " delta %g",
-            questions,
-            unit,
-            spent,
-            delta,
+            "the search ends after %d questions; %s",
+            release.details["sums"],
+            _cost(release.guarantee, terms.budget.delta),
         )
     if result is not None:
-        write_release(result, release, terms, transcript)
+        write_release(result, release, terms, journal)
     return release
+
+
+def _cost(guarantee: Guarantee, delta: float) -> str:
+    """What a run has cost, in words."""
+    if not guarantee.is_private:
+        return "it had no noise and protects nobody"
+    spent = guarantee.epsilon(delta)
+    return f"all of it has cost a {guarantee.unit} at most epsilon {spent:.3g} at delta {delta:g}"
 
 
 def _agreed(config: Mapping[str, Any]) -> Setup | SearchTerms:
@@ -321,12 +341,5 @@ def _agreed(config: Mapping[str, Any]) -> Setup | SearchTerms:
 
 def _ended(server: Coordinator) -> str:
     """What the run has come to, in one line."""
-    done, planned = len(server.records), server.prirfed.rounds
-    guarantee = server.guarantee()
-    cost = guarantee.epsilon(server.plan.delta)
-    return f"the run ends after {done} of {planned} rounds; " + (
-        f"all of it has cost a {server.plan.guarantee.unit} at most epsilon {cost:.3g} at delta"
-        f" {server.plan.delta:g}"
-        if guarantee.is_private
-        else "it had no noise and protects nobody"
-    )
+    cost = _cost(server.guarantee(), server.plan.delta)
+    return f"the run ends after {len(server.records)} of {server.prirfed.rounds} rounds; {cost}"

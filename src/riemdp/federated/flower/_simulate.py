@@ -27,12 +27,12 @@ from ...privacy._permit import Permit
 from ...randomness import noise_source
 from .._accounting import plan_federated
 from .._drive import drive
-from .._in_process import FederatedResult, check_datasets, people_of, permits_of, result_of
+from .._in_process import AgentsData, FederatedResult, permits_of, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
 from .._site import Site
 from .._sites import Timing
-from .._terms import Setup
+from .._terms import Party, Setup
 from ._client import client_app
 from ._server import GridTransport
 
@@ -72,26 +72,27 @@ def simulate(
     """
     refuse_sent(budget, ledger)
     point = check_initial(prirfed.problem, initial)
-    checked = check_datasets(prirfed.problem, datasets)
-    setup = Setup(prirfed, point, budget, agents=len(checked))
-    sizes, labels = [n for _, n in checked], None
-    if groups is not None:
-        people = people_of(prirfed.problem, checked, groups, records_per_person)
-        sizes, labels = [members.n for members, _ in people], list(groups)
+    data = AgentsData(prirfed.problem, datasets, groups, records_per_person)
+    setup = Setup(prirfed, point, budget, agents=len(data.sizes))
+    labels = None if groups is None else list(groups)
+    if labels is not None:
         setup = dataclasses.replace(setup, unit=PERSON, records_per_person=records_per_person)
-    plan = plan_federated(prirfed, sizes, budget)
+    plan = plan_federated(prirfed, data.sizes, budget)
     plan = plan.for_people() if setup.of_people else plan
     source = noise_source(rng)
-    with _workplace(setup, len(sizes)) as (setup, folder), charge(plan.guarantee, ledger) as permit:
+    with (
+        _workplace(setup, len(data.sizes)) as (setup, folder),
+        charge(plan.guarantee, ledger) as permit,
+    ):
         permits = permits_of(permit, plan, prirfed.rounds)
         app = client_app(
             lambda _: setup,
-            lambda node: checked[int(node["partition-id"])][0],
+            lambda node: data.records[int(node["partition-id"])],
             load_groups=None if labels is None else lambda node: labels[int(node["partition-id"])],
             site=lambda node: _site_of(folder, node, permits, without_noise=budget is None),
             rng=rng,
         )
-        nodes: Any = _Nodes(app, len(sizes))
+        nodes: Any = _Nodes(app, len(data.sizes))
         server = drive(setup, GridTransport(nodes, setup, ttl=_TTL), source, timing=_TIMING)
     result = result_of(
         server,
@@ -148,8 +149,8 @@ def _workplace(setup: Setup, sites: int) -> Iterator[tuple[Setup, Path]]:
         folder = Path(place)
         if setup.shared is not None:
             names = [str(i) for i in range(sites)]
-            keys = tuple((name, new_key_file(folder / f"key-{name}")) for name in names)
-            setup = dataclasses.replace(setup, keys=keys)
+            parties = tuple(Party(name, new_key_file(folder / f"key-{name}")) for name in names)
+            setup = dataclasses.replace(setup, parties=parties)
         try:
             TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
             yield setup, folder

@@ -39,12 +39,15 @@ def load_records(node):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def book(node):
-    """The agent's own ledger, on its own disk."""
-    return riemdp.Ledger(riemdp.Budget(1000.0, 1e-5), path=str(node["book"]))
+def site(node):
+    """The agent, with a ledger and a count of answers on its own disk."""
+    book = Path(str(node["book"]))
+    ledger = riemdp.Ledger(riemdp.Budget(1000.0, 1e-5), path=book)
+    answers, settings = book.with_suffix(".answers"), dict(node)
+    return flower.Site(str(node["name"]), answers, settings=settings, ledger=ledger)
 
 
-good = flower.client_app(make_setup, load_records, ledger=book)
+good = flower.client_app(make_setup, load_records, site=site)
 app = ClientApp()
 
 
@@ -61,7 +64,7 @@ def train(message, context):
         time.sleep(600.0)  # killed meanwhile
     reply = good(message, context)
     fault = FAULTS.get(number) if context.node_config.get("hostile") else None
-    current = message.content["point"].to_numpy_ndarrays()[0]
+    current = message.content["arrays"].to_numpy_ndarrays()[0]
     if fault == "exception":
         raise RuntimeError("a hostile agent fails on purpose")
     if fault == "late":
@@ -75,5 +78,5 @@ def train(message, context):
             "off": 5.0 * current,
             "antipode": -current,
         }
-        reply.content["point"] = ArrayRecord([bad[fault]])
+        reply.content["arrays"] = ArrayRecord([bad[fault]])
     return reply

@@ -18,7 +18,7 @@ from flwr.app import Message
 from flwr.serverapp import ServerApp
 
 from riemdp.federated import Agreement, Setup, flower
-from riemdp.federated.flower._messages import fact, pack, question
+from riemdp.federated.flower._messages import fact, pack
 
 PATIENCE = 300.0
 HELLO, TRAIN = "query.hello", "train"  # the kinds of messages
@@ -56,7 +56,7 @@ class Liar:
 
     def hello(self):
         facts = {"agreement": self.agreed.fingerprint}
-        asked = [Message(question(**facts), node, HELLO, ttl=600.0) for node in self.nodes]
+        asked = [Message(pack(**facts), node, HELLO, ttl=600.0) for node in self.nodes]
         for node, reply in zip(self.nodes, self.send(asked), strict=True):
             if reply is not None and not reply.has_error():
                 self.names[node] = fact(reply.content, "name")
