@@ -12,6 +12,7 @@ from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier
 from ..privacy._guarantee import PERSON, RECORD
 from ._error_law import ErrorLaw, TabulatedLaw, unbounded
 from ._facts import Facts
+from ._region import rounded_up
 
 _LARGEST = 20.0  # an epsilon above this protects nobody, and is not proposed
 
@@ -70,82 +71,44 @@ class MuchNoise:
 
 def much_noise(
     law: ErrorLaw | None,
-    radius: float | None,
-    *,
-    found: bool = False,
-    n: int | None = None,
-    budget: Budget | None = None,
-    pure: bool = False,
-    unit: str = RECORD,
+    facts: Facts,
+    guarantee: Guarantee,
+    budget: Budget | None,
+    radius: float | None = None,
 ) -> MuchNoise | None:
-    """Whether the noise of a release is as large as its ball, and what would be enough.
+    """Whether the noise of a release of a point is as large as its ball, and what would be enough.
 
     The scale of the noise is the sensitivity, which is proportional to 1/n, times a number for each
     budget. The error of the noise alone is in proportion to the scale on flat spaces, and nearly so
     elsewhere: a scale that is divided by (error / radius) brings the error to about the radius.
 
     Args:
-        law: Law of the error, or None.
-        radius: Of the ball, or None.
-        found: Whether the ball was found privately.
-        n: The public number of records, or its bound; None where it does not decide the noise.
+        law: Of the error.
+        facts: Of the release.
+        guarantee: Of the release.
         budget: What was given to spend; None leaves epsilon out.
-        pure: Whether epsilon alone was spent.
-        unit: What n counts, a record or a person.
+        radius: Of the ball, where the release does not know it.
     """
-    if law is None or radius is None or not law.expected_error >= radius:
+    is_of_ball = facts.radius is not None
+    radius = float(facts.radius) if facts.radius is not None else radius
+    if facts.unit == "squared distance" or law is None or radius is None:
         return None
-    alone, error = unbounded(law), law.expected_error
+    error, alone = law.expected_error, unbounded(law)
+    if not error >= radius:
+        return None
     # a law of one distance says nothing but the diameter of the ball
-    known = not found and not (isinstance(alone, TabulatedLaw) and len(set(alone.table)) == 1)
+    is_diameter = isinstance(alone, TabulatedLaw) and len(set(alone.table)) == 1
     factor = alone.expected_error / radius * (1.0 + 1e-6)
-    if not known or not math.isfinite(factor):
-        return MuchNoise(error, radius, found, unit=unit)
+    if not is_of_ball or facts.found or is_diameter or not math.isfinite(factor):
+        return MuchNoise(error, radius, facts.found, unit=guarantee.unit)
     epsilon = None
-    if budget is not None and pure:
+    if budget is not None and math.isfinite(guarantee.epsilon(0.0)):
         epsilon = factor * budget.epsilon
     elif budget is not None and budget.delta > 0.0:
         stronger = gaussian(gaussian_noise_multiplier(budget) / factor)
         epsilon = float(stronger.epsilon(budget.delta))
     if epsilon is not None:
-        epsilon = _up(epsilon) if epsilon <= _LARGEST else None
-    records = None if n is None else math.ceil(_up(n * factor))
-    return MuchNoise(error, radius, found, records, epsilon, unit)
-
-
-def _up(x: float) -> float:
-    """Three digits, never less than x."""
-    step = 10.0 ** (math.floor(math.log10(x)) - 2)
-    return math.ceil(x / step - 1e-9) * step
-
-
-def of_release(
-    law: ErrorLaw | None,
-    facts: Facts,
-    guarantee: Guarantee,
-    budget: Budget | None,
-    radius: float | None = None,
-) -> MuchNoise | None:
-    """`much_noise` of a release of a point in a ball.
-
-    Args:
-        law: Of the error.
-        facts: Of the release.
-        guarantee: Of the release.
-        budget: What was given to spend.
-        radius: Of the ball, where the release does not know it.
-    """
-    if facts.unit == "squared distance":
-        return None
-    if facts.radius is None:
-        return much_noise(law, radius)
-    counted = None if facts.weighted else facts.count
-    return much_noise(
-        law,
-        float(facts.radius),
-        found=facts.found,
-        n=None if counted is None else int(counted),
-        budget=budget,
-        pure=math.isfinite(guarantee.epsilon(0.0)),
-        unit=guarantee.unit,
-    )
+        epsilon = float(rounded_up(epsilon, 3)) if epsilon <= _LARGEST else None
+    n = None if facts.weighted else facts.count
+    records = None if n is None else math.ceil(float(rounded_up(n * factor, 3)))
+    return MuchNoise(error, radius, False, records, epsilon, guarantee.unit)

@@ -238,10 +238,10 @@ class Region:
     __repr__ = __str__
 
 
-def rounded_up(x: float) -> str:
-    """Four digits, never less than x."""
-    step = 10.0 ** (math.floor(math.log10(x)) - 3) if x > 0.0 else 1.0
-    return f"{math.ceil(x / step - 1e-9) * step:.4g}"
+def rounded_up(x: float, digits: int = 4) -> str:
+    """So many digits, never less than x."""
+    step = 10.0 ** (math.floor(math.log10(x)) - digits + 1) if x > 0.0 else 1.0
+    return f"{math.ceil(x / step - 1e-9) * step:.{digits}g}"
 
 
 def _directions(dim: int, count: int) -> Floats:

@@ -33,17 +33,12 @@ def confidence_region(
         other = "a mean direction needs none" if is_direction else 'it goes with of="population"'
         raise invalid("dispersion", "a release", other)
     if is_direction:
-        return direction_region(release, level, of)
+        whose = "people" if release.facts.of_people else "records"
+        subject = f"the mean direction of the {whose if of == 'sample' else 'population'}"
+        level = real("level", level, above=0.0, below=1.0)
+        return direction_of(release).region(level, of, subject)
     subject = subject_in_sample(release)
     return region_of(release.observation, release.mechanism, level, of, subject)
-
-
-def direction_region(release: Released, level: float, of: str) -> Region:
-    """The cone about a mean direction."""
-    whose = "people" if release.facts.of_people else "records"
-    subject = f"the mean direction of the {whose if of == 'sample' else 'population'}"
-    level = real("level", level, above=0.0, below=1.0)
-    return direction_of(release).region(level, of, subject)
 
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:
@@ -109,10 +104,11 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
     spread = dispersion.observation if isinstance(dispersion, Released) else None
     if spread is None or dispersion.facts.query != Query.VARIANCE or dispersion.facts.found:
         raise invalid("dispersion", type(dispersion).__name__, remedy)
+    known, other = dispersion.facts, mean.facts
     if not (
-        are_of_the_same(dispersion.facts, mean.facts)
-        and dispersion.facts.radius == mean.facts.radius
-        and same_center(dispersion.facts, mean.facts)
+        (known.n, known.of_people, known.manifold) == (other.n, other.of_people, other.manifold)
+        and known.radius == other.radius
+        and same_center(known, other)
     ):
         raise InvalidArgument(
             "argument `dispersion` is of another space, ball or number of records than the mean;"
@@ -127,11 +123,6 @@ def known_of(mean: Released) -> tuple[float, int]:
     assert radius is not None
     assert n is not None
     return float(radius), int(n)
-
-
-def are_of_the_same(a: Facts, b: Facts) -> bool:
-    """Whether two releases are about as many records, or people, of one space."""
-    return (a.n, a.of_people, a.manifold) == (b.n, b.of_people, b.manifold)
 
 
 def same_center(a: Facts, b: Facts) -> bool:

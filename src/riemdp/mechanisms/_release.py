@@ -15,7 +15,7 @@ from .._trees import map_leaves
 from ..domains import Ball
 from ..inference._error_law import ErrorLaw
 from ..inference._facts import Facts
-from ..inference._much_noise import MuchNoise, of_release
+from ..inference._much_noise import MuchNoise, much_noise
 from ..inference._region import Observation, Region
 from ..inference._regions import confidence_region
 from ..manifolds._base import held
@@ -151,7 +151,7 @@ class Release:
 
     def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
         """Whether the noise is as large as the ball; `radius` where the release knows none."""
-        return of_release(self.error_law, self.facts, self.guarantee, self.budget, radius)
+        return much_noise(self.error_law, self.facts, self.guarantee, self.budget, radius)
 
     def _warn_of_noise(self) -> None:
         """Say so in a `RiemdpWarning`."""
