@@ -285,7 +285,6 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     f"{SEARCH}frechet_mean": lambda _: OVER_SITES,
     "riemdp.PrivatePCA[private row norm]": of_turn,
     "riemdp.PrivatePCA[people, private row norm]": of_turn,
-    "riemdp.PrivatePCA[dp-rgd]": of_turn,
     "riemdp.PrivateMDM[private ball]": of_classes,
     "riemdp.PrivateMDM[private labels, private ball]": of_classes,
     "riemdp.PrivateMDM[people": of_classes,

@@ -272,16 +272,6 @@ ESTIMATORS = (
     ),
     model(
         PCA,
-        "dp-rgd",
-        "DP-RGD/RSGD",
-        ROWS,
-        n_components=1,
-        row_norm=1.0,
-        mechanism="dp-rgd",
-        refusals=(*WRONG, Refusal({"budget": PURE})),
-    ),
-    model(
-        PCA,
         "refusing",
         "PCA",
         ROWS,

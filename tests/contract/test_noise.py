@@ -118,7 +118,6 @@ ELSEWHERE = {
     "riemdp.federated.local_update": "told its sigma; federated.answer",
     "riemdp.PrivatePCA[private row norm]": "a direction; PrivatePCA",
     "riemdp.PrivatePCA[people, private row norm]": "a direction; PrivatePCA[people]",
-    "riemdp.PrivatePCA[dp-rgd]": "a direction; private_minimize[DP-RGD]",
     "riemdp.PrivateMDM[public ball]": "a radius; its distances",
     "riemdp.PrivateMDM[private labels]": "a radius; its distances",
     "riemdp.PrivateMDM[p": "divided by noisy numbers; the discriminant's own tests",

@@ -175,13 +175,14 @@ def test_two_classes_move_within_the_stated_sensitivity(m):
 
 def test_means_before_noise_are_the_padded_ones():
     few = np.r_[0:70, 120:150]  # 30 on the right, below min_class_size
-    fitted = private_labels(budget=Budget(1e7, 1e-5)).fit(X[few], Y[few])
-    logs = []
-    for value in fitted.covmeans_:
-        w, v = np.linalg.eigh(value)
-        logs.append(v @ np.diag(np.log(w)) @ v.T)
-    assert np.allclose(logs, exact_class_means(X[few], Y[few], 60), atol=1e-2)
-    assert not np.allclose(logs, exact_class_means(X[few], Y[few], 1), atol=1e-2)
+    for kind, filled in ((private_labels, 60), (mdm, 1)):
+        fitted = kind(budget=Budget(1e7, 1e-5)).fit(X[few], Y[few])
+        logs = []
+        for value in fitted.covmeans_:
+            w, v = np.linalg.eigh(value)
+            logs.append(v @ np.diag(np.log(w)) @ v.T)
+        assert np.allclose(logs, exact_class_means(X[few], Y[few], filled), atol=1e-2)
+        assert not np.allclose(logs, exact_class_means(X[few], Y[few], 61 - filled), atol=1e-2)
 
 
 def test_half_the_noise_of_a_budget_is_what_two_releases_fit_into():

@@ -104,7 +104,7 @@ def test_finds_the_components_and_spends_the_budget():
     assert (
         0.99 * BUDGET.epsilon <= pca.guarantee_.epsilon(BUDGET.delta) <= BUDGET.epsilon * (1 + 1e-9)
     )
-    assert pca.mechanism_ == "input-perturbation"
+    assert pca.release_.mechanism == "input-perturbation"
     assert not pca.reproducible_
     assert pca.transform(X).shape == (20000, 2)
     assert np.allclose(pca.inverse_transform(pca.transform(pca.components_)), pca.components_)
@@ -130,3 +130,11 @@ def test_rows_of_text_are_named_without_their_entries_or_are_zero():
     with pytest.raises(InvalidArgument, match=r"record 1 has shape \(1,\) where \(2,\)") as caught:
         PrivatePCA(**parameters).fit([[0.123456, 1.0], [0.654321]])
     assert "123456" not in str(caught.value)
+
+
+def test_a_matrix_that_memory_does_not_hold_is_refused_before_anything_is_spent():
+    with Ledger(BUDGET) as ledger:
+        with pytest.raises(InvalidArgument, match="`X` has 8193 columns") as refused:
+            PrivatePCA(n_components=1, budget=BUDGET, row_norm=1.0).fit(np.zeros((2, 8193)))
+        assert ledger.charges == 0
+    assert "principal_subspace(8193, k)" in str(refused.value)

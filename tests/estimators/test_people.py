@@ -291,8 +291,8 @@ def test_one_person_moves_second_moments_by_no_more_than_one_row():
 
 @pytest.mark.parametrize(
     "options",
-    [{"row_norm": 5.0}, {"row_norm": "private"}, {"row_norm": 5.0, "mechanism": "dp-rgd"}],
-    ids=["public", "found", "dp-rgd"],
+    [{"row_norm": 5.0}, {"row_norm": "private"}],
+    ids=["public", "found"],
 )
 def test_components_of_people(options):
     rows, people = table()

@@ -14,7 +14,6 @@ from ._run import InputProblem, command
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
-    from ..optimizers import OptimizationResult
     from ..privacy import Ledger
 
 Components = Annotated[
@@ -80,7 +79,7 @@ def pca(
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(Euclidean(rows.shape[1]), rows, file)
 
-    def work(opened: Ledger | None) -> Release | OptimizationResult:
+    def work(opened: Ledger | None) -> Release:
         with warnings.catch_warnings(), contextlib.nullcontext() if opened is None else opened:
             # A command makes one release; there are no further fits to add up.
             warnings.filterwarnings("ignore", ".*no ledger adds up.*")

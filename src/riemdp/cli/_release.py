@@ -29,7 +29,6 @@ from ._show import show_release
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
-    from ..optimizers import OptimizationResult
 
 VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
 
@@ -143,7 +142,7 @@ class Outputs:
 def released(
     outputs: Outputs,
     what: str,
-    work: Callable[[Ledger | None], Release | OptimizationResult],
+    work: Callable[[Ledger | None], Release],
     beside: Callable[[Any], dict[str, Any]] = lambda _: {},
 ) -> None:
     """Make one release in the only safe order, write its files and show it.

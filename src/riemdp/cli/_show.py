@@ -15,7 +15,6 @@ from ._run import print_facts
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
-    from ..optimizers import OptimizationResult
     from ..privacy import Guarantee
     from ..report import PrivacyReport
 
@@ -41,7 +40,7 @@ def adjacency_of(guarantee: Guarantee) -> str:
 
 
 def show_release(
-    release: Release | OptimizationResult,
+    release: Release,
     page: PrivacyReport,
     files: Mapping[str, Path | None],
     names: Sequence[str] | None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domains import AdaptiveBall, Ball
 from ..mechanisms._base import Ready
 from ..mechanisms._for_mean import share_of_count
 from ..privacy import Budget
@@ -18,6 +18,7 @@ from ._means import check_size, composable
 from ._transfer import AbstractTransfer
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PrivateTLCenter(AbstractTransfer):
     """Re-centre the matrices of each subject: x becomes m^-1/2 x m^-1/2, m the subject's private
     mean, which protects one trial and not the subject.
@@ -87,24 +88,7 @@ class PrivateTLCenter(AbstractTransfer):
 
     what: ClassVar[str] = "centers"
 
-    def __init__(
-        self,
-        target_domain: str = "",
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        random_state: int | None = None,
-    ):
-        self.target_domain = target_domain
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.random_state = random_state
+    count_outside: bool | None = None
 
     def _part(self, domain: AdmittedMatrices, budget: Budget) -> Ready:
         ball, size = domain.ball, domain.n

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, RiemdpWarning, invalid
-from ..domains import AdaptiveBall, Ball, Domain
+from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
@@ -21,18 +21,19 @@ from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._classes import DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
 from ..mechanisms._prior_mean import facts_of_prior
-from ..privacy import Budget
 from ..randomness import NoiseSource, noise_source
-from ..statistics import PublicPrior, TangentMean
+from ..releases._options import ball_or_search
+from ..statistics import PublicPrior
 from ..statistics._class_view import public_accuracy
 from ..statistics._membership import Membership
 from ..statistics._tangent_mean import log_flagged
 from ._classifier_plan import ClassifierRow, plan_private_classifier, plan_with_prior
-from ._matrices import LabelledMatrices, admit_labelled
-from ._shared import ManifoldRecords, check_seed
+from ._matrices import LabelledMatrices, OfLabelledMatrices, softmax
+from ._shared import check_seed
 
 
-class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
     """Linear classifier of matrices in the tangent space at a private centre, all of it private.
 
     Takes the place of `pyriemann.classification.TSClassifier` in a pipeline: `fit`, `predict`,
@@ -120,28 +121,9 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | PublicPrior | None = None,
-        labels: str = "public",
-        classes: Sequence[Any] | np.ndarray | None = None,
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        recenter: bool = False,
-        random_state: int | None = None,
-    ):
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.labels = labels
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.recenter = recenter
-        self.random_state = random_state
+    ball: Ball | AdaptiveBall | PublicPrior | None = None
+    count_outside: bool | None = None
+    recenter: bool = False
 
     def fit(
         self,
@@ -168,8 +150,9 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         self._check_options()
-        admitted = admit_labelled(self, X, y, sample_weight, groups, prior=True)
-        assert self.budget is not None
+        given = self.ball
+        where = given if isinstance(given, PublicPrior) else ball_or_search(given)
+        admitted = self._labelled(X, y, sample_weight, groups, where)
         classes = admitted.classes
         source = noise_source(check_seed(self.random_state))
         sizes = admitted.sizes() if self.labels == "public" else None
@@ -184,8 +167,8 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.plan_ = plan
         self.rule_ = plan.mechanism
         query = f"linear classifier of {len(classes)} classes in a tangent space"
-        known = {"manifold": admitted.manifold, "budget": self.budget, "query": query}
-        self._keep(release._knowing(known), self.budget)
+        known = {"manifold": admitted.manifold, "budget": admitted.budget, "query": query}
+        self._keep(release._knowing(known), admitted.budget)
         if self._view is None:
             self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
@@ -206,19 +189,18 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
     def _in_ball(
         self, admitted: LabelledMatrices, sizes: list[int] | None, source: NoiseSource
     ) -> tuple[ClassifierRow, Release]:
-        assert self.budget is not None
         counted = self.count_outside
         (plan,) = plan_private_classifier(
             admitted.manifold,
             admitted.n,
             len(admitted.classes),
-            self.budget,
+            admitted.budget,
             ball=admitted.ball,
             count_outside=counted,
         )
         self._warn(plan)
         return plan, admitted.released(
-            admitted.of_classes(DiscriminantNoise, sizes), self.budget, counted, source
+            admitted.of_classes(DiscriminantNoise, sizes), counted, source
         )
 
     def _with_prior(
@@ -228,18 +210,17 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         sizes: list[int] | None,
         source: NoiseSource,
     ) -> tuple[ClassifierRow, Release]:
-        assert self.budget is not None
         classes = admitted.classes.tolist()
         mechanism = PriorClassifier(
             prior,
             classes,
             n=admitted.n,
-            budget=self.budget,
+            budget=admitted.budget,
             sizes=sizes,
             of_people=admitted.members is not None,
         )
         accuracy = public_accuracy(prior, tuple(classes), self.recenter)
-        plan = plan_with_prior(mechanism, self.budget, accuracy)
+        plan = plan_with_prior(mechanism, admitted.budget, accuracy)
         self._warn(plan)
         value = LabelledRecords(admitted.matrices, admitted.labels, admitted.members)
         release = admitted.released_by(mechanism, value, source)
@@ -260,12 +241,11 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
     def _coordinates(self, X: RecordsLike, groups: object) -> np.ndarray:
         """What coefficients are multiplied with; a matrix that is no point counts as the centre."""
         check_is_fitted(self, "coef_")
-        matrices, count = admit_records(self.manifold_, "X", X)
         if groups is not None and not self.recenter:
             raise invalid("groups", "given", "it goes with recenter=True; leave it out")
         if self._view is None:
-            domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
-            return np.asarray(TangentMean(domain, count).prepare(matrices).points)
+            return self._clipped_tangents(X)
+        matrices, count = admit_records(self.manifold_, "X", X)
         y = log_flagged(self.manifold_, self.reference_, matrices)[0]
         if not self.recenter:
             return y
@@ -306,9 +286,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         """Softmax of the scores, shape (n, classes): for the rule "discriminant" the probabilities
         of Gaussian classes of equal size with the released covariance.
         """
-        scores = self._scores(X)
-        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return chances / chances.sum(axis=1, keepdims=True)
+        return softmax(self._scores(X))
 
 
 def _in_words(labelled: bool, accuracy: float | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, one_of
-from ..domains import AdaptiveBall, Ball
+from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_in_parts, admit_records
 from ..domains._labels import admit_labels, public_classes
@@ -28,9 +28,9 @@ from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..releases._options import ball_or_search
-from ..statistics import PublicPrior
+from ..statistics import PublicPrior, TangentMean
 from ..statistics._membership import Membership, unit_of
-from ._shared import ON_INVALID, REMEDY, refuse_weights, required
+from ._shared import REMEDY, ManifoldRecords, Spending, required
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
 
@@ -48,6 +48,7 @@ class AdmittedMatrices:
     Attributes:
         manifold: The space of the matrices.
         where: The public ball, the search for one, or public records.
+        budget: What the fit may spend.
         matrices: (n, k, k); one that is no array of numbers is NaN. The `Stream` of them where they
             are read in parts.
         labels: The positions of their classes, (n,), negative for none; or their targets.
@@ -56,6 +57,7 @@ class AdmittedMatrices:
 
     manifold: AbstractManifold
     where: Ball | AdaptiveBall | PublicPrior
+    budget: Budget
     matrices: Point | Stream
     labels: np.ndarray
     members: Membership | None = None
@@ -71,25 +73,19 @@ class AdmittedMatrices:
         """How many matrices there are, or people where these are protected."""
         return len(self.labels) if self.members is None else self.members.n
 
-    def released(
-        self,
-        make: AtCentre,
-        budget: Budget,
-        count_outside: bool | None,
-        source: NoiseSource,
-    ) -> Release:
-        """One release by the mechanism that is made for a budget; in a public ball with the count
+    def released(self, make: AtCentre, count_outside: bool | None, source: NoiseSource) -> Release:
+        """One release by the mechanism that is made for the budget; in a public ball with the count
         of what lies outside beside it, where that is wanted or useful.
         """
         mechanism: AbstractMechanism[Any]
         value: Any = LabelledRecords(self.matrices, self.labels, self.members)
         if isinstance(self.ball, Ball):
-            noise = Noise.of(budget)
+            noise = Noise.of(self.budget)
             share = share_of_count(noise, self.n, count_outside)
             mechanism = Counted(make(budget=noise.share(1 - share)), noise, share, self.n)
             value = value, None  # it counts what it admits
         else:
-            mechanism = make(budget=budget)
+            mechanism = make(budget=self.budget)
         return self.released_by(mechanism, value, source)
 
     def released_by(
@@ -97,9 +93,7 @@ class AdmittedMatrices:
     ) -> Release:
         """What a mechanism releases about these matrices, with what is public of them."""
         ready = mechanism._ready(value, unit_of(self.members))
-        budget = mechanism.quoted_budget
-        assert budget is not None
-        warn_of(ready.guarantee, budget.delta, self.n)
+        warn_of(ready.guarantee, self.budget.delta, self.n)
         return ready.release(source)._knowing(self.facts)
 
     @property
@@ -134,78 +128,87 @@ class LabelledMatrices(AdmittedMatrices):
         return found
 
 
-def space_of(
-    estimator: Any, X: RecordsLike, sample_weight: object
-) -> tuple[AbstractManifold, Ball | AdaptiveBall]:
-    """The space of the matrices of a `fit`, and where they are expected, from public parameters
-    and the shape of `X`. What every estimator of matrices needs to have is checked first.
-    """
-    required(estimator, budget=estimator.budget)
-    ball = ball_or_search(estimator.ball)
-    return _checked_space(estimator, X, sample_weight, ball), ball
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class OfMatrices(ManifoldRecords):
+    """An estimator of symmetric positive definite matrices."""
+
+    metric: str = "riemann"
+
+    def _space(
+        self, X: RecordsLike, sample_weight: object, ball: object
+    ) -> tuple[AbstractManifold, Ball | AdaptiveBall, Budget]:
+        """The space of the matrices of a `fit`, where they are expected, and what it may spend,
+        from public parameters and the shape of `X`. What every such estimator needs to have is
+        checked first.
+        """
+        budget, where = required(self, sample_weight), ball_or_search(ball)
+        return matrix_space(X, self.metric, where, type(self).__name__), where, budget
+
+    def _clipped_tangents(self, X: RecordsLike) -> np.ndarray:
+        """Coordinates of the tangent vectors at the centre of `ball_`, shortened to its radius; 0
+        for what is no point. One row per record: not private.
+        """
+        matrices, count = admit_records(self.manifold_, "X", X)
+        domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
+        return np.asarray(TangentMean(domain, count).prepare(matrices).points)
 
 
-def _checked_space(
-    estimator: Any, X: RecordsLike, sample_weight: object, where: Ball | AdaptiveBall | PublicPrior
-) -> AbstractManifold:
-    one_of("on_invalid", estimator.on_invalid, ON_INVALID)
-    refuse_weights(sample_weight)
-    manifold = matrix_space(X, estimator.metric, where, type(estimator).__name__)
-    if isinstance(where, PublicPrior):
-        where.on(manifold)
-    return manifold
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class OfLabelledMatrices(OfMatrices):
+    """A classifier of such matrices."""
+
+    labels: str = "public"
+    classes: Sequence[Any] | np.ndarray | None = None
+
+    def _labelled(
+        self,
+        X: RecordsLike,
+        y: ArrayLike,
+        sample_weight: object,
+        groups: object,
+        where: Ball | AdaptiveBall | PublicPrior,
+        *,
+        in_parts: bool = False,
+    ) -> LabelledMatrices:
+        """The matrices and labels of a `fit`, all checked before anything is spent.
+
+        `in_parts`: if the ball is public and nobody's are together, matrices of a file stay there,
+        and for those in memory the caller looks out for damaged ones, where it moves them.
+        """
+        one_of("labels", self.labels, ("public", "private"))
+        if groups is not None and self.labels != "private":
+            raise InvalidArgument(
+                "argument `labels` = 'public' does not go with `groups`: how many records a person"
+                " has of each class is part of what that person gave. Give labels='private' and"
+                " classes=[...]; it costs no more noise"
+            )
+        budget = required(self, sample_weight)
+        manifold = matrix_space(X, self.metric, where, type(self).__name__)
+        stays = in_parts and isinstance(where, Ball) and groups is None
+        matrices, n = (admit_in_parts if stays else admit_records)(manifold, "X", X)
+        classes = known_classes(self.classes, y, self.labels)
+        labels = admit_labels("y", y, list(classes))
+        members = None if groups is None else Membership(groups, n)
+        if len(labels) != n:  # with people, how many records there are is private
+            told = "another length than `X`"
+            if members is None:
+                told = f"{len(labels)} labels and `X` has {n} matrices"
+            raise InvalidArgument(f"argument `y` has {told}; give one label for each matrix")
+        if not stays or isinstance(matrices, Stream):
+            refuse_damaged(self, manifold, X)
+        return LabelledMatrices(manifold, where, budget, matrices, labels, members, classes=classes)
 
 
-def refuse_damaged(estimator: Any, manifold: AbstractManifold, X: RecordsLike) -> None:
-    """Where the estimator was told to, raise for matrices that are no points of the space."""
+def refuse_damaged(estimator: Spending, manifold: AbstractManifold, X: RecordsLike) -> None:
+    """Where the estimator was told to, raise for records that are no points of the space."""
     if estimator.on_invalid == "raise":
         refuse_invalid(manifold, "X", X, REMEDY)
 
 
-def admit_labelled(
-    estimator: Any,
-    X: RecordsLike,
-    y: ArrayLike,
-    sample_weight: object,
-    groups: object = None,
-    *,
-    in_parts: bool = False,
-    prior: bool = False,
-) -> LabelledMatrices:
-    """The matrices and labels of a classifier's `fit`, all checked before anything is spent.
-
-    `in_parts`: if the ball is public and nobody's are together, matrices of a file stay there, and
-    for those in memory the caller looks out for damaged ones, where it moves them.
-    `prior`: whether public records may be given in the place of a ball.
-    """
-    one_of("labels", estimator.labels, ("public", "private"))
-    if groups is not None and estimator.labels != "private":
-        raise InvalidArgument(
-            "argument `labels` = 'public' does not go with `groups`: how many records a person has"
-            " of each class is part of what that person gave. Give labels='private' and"
-            " classes=[...]; it costs no more noise"
-        )
-    required(estimator, budget=estimator.budget)
-    given = estimator.ball
-    where = given if prior and isinstance(given, PublicPrior) else ball_or_search(given)
-    manifold = _checked_space(estimator, X, sample_weight, where)
-    stays = in_parts and isinstance(where, Ball) and groups is None
-    matrices, n = (admit_in_parts if stays else admit_records)(manifold, "X", X)
-    classes = known_classes(estimator.classes, y, estimator.labels)
-    labels = admit_labels("y", y, list(classes))
-    members = None if groups is None else Membership(groups, n)
-    if len(labels) != n and members is not None:
-        raise InvalidArgument(
-            "argument `y` has another length than `X`; give one label for each matrix"
-        )
-    if len(labels) != n:
-        raise InvalidArgument(
-            f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one label for"
-            " each matrix"
-        )
-    if not stays or isinstance(matrices, Stream):
-        refuse_damaged(estimator, manifold, X)
-    return LabelledMatrices(manifold, where, matrices, labels, members, classes=classes)
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Chances of the classes of each row of scores."""
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return chances / chances.sum(axis=1, keepdims=True)
 
 
 def matrix_space(
@@ -242,7 +245,10 @@ def matrix_space(
             f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
             f" size of the ball's centre, shape (n, {size}, {size})"
         )
-    return spd(size, metric)
+    manifold = spd(size, metric)
+    if isinstance(ball, PublicPrior):
+        ball.on(manifold)
+    return manifold
 
 
 def known_classes(

@@ -33,12 +33,14 @@ from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
 from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
+from ..releases._options import ball_or_search
 from ..releases._plan import made_plan
 from ..releases._remembered import counted_mechanism, remembered
-from ..statistics import Records, TangentMean
+from ..releases._table import chosen_of
+from ..statistics import Records
 from ..statistics._query import of_stream
-from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
-from ._shared import ManifoldRecords, check_seed
+from ._matrices import LabelledMatrices, OfLabelledMatrices, refuse_damaged, softmax
+from ._shared import check_seed
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
@@ -46,8 +48,9 @@ MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 _Means = tuple[Sequence[Counted], list[Point], Guarantee]
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PrivateMDM(
-    ManifoldRecords,
+    OfLabelledMatrices,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -140,30 +143,10 @@ class PrivateMDM(
         Proof: docs/proofs/class-means.md; docs/proofs/people.md (`groups`).
     """
 
-    def __init__(
-        self,
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        labels: str = "public",
-        classes: Sequence[Any] | np.ndarray | None = None,
-        min_class_size: int | None = None,
-        mechanism: str = "auto",
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        random_state: int | None = None,
-    ):
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.labels = labels
-        self.classes = classes
-        self.min_class_size = min_class_size
-        self.mechanism = mechanism
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.random_state = random_state
+    ball: Ball | AdaptiveBall | None = None
+    count_outside: bool | None = None
+    min_class_size: int | None = None
+    mechanism: str = "auto"
 
     # ---------------------------------------------------------------- fitting
     def fit(
@@ -193,9 +176,8 @@ class PrivateMDM(
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         one_of("mechanism", self.mechanism, MECHANISMS)
-        admitted = admit_labelled(self, X, y, sample_weight, groups, in_parts=True)
-        assert self.budget is not None
-        ball = admitted.ball
+        ball = ball_or_search(self.ball)
+        admitted = self._labelled(X, y, sample_weight, groups, ball, in_parts=True)
         if self.min_class_size is not None and not (
             self.labels == "private" and isinstance(ball, Ball) and groups is None
         ):
@@ -213,7 +195,7 @@ class PrivateMDM(
         self.covmeans_ = np.stack([np.asarray(m) for m in means])
         counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
-        self._keep_cost(self.guarantee_, self.budget, reproducible=source.reproducible)
+        self._keep_cost(self.guarantee_, admitted.budget, reproducible=source.reproducible)
         warn_of_counts(*(r.facts.valid for r in releases), *counts)
         return self
 
@@ -221,7 +203,6 @@ class PrivateMDM(
         self, admitted: LabelledMatrices, ball: Ball | AdaptiveBall, source: NoiseSource
     ) -> tuple[list[Any], list[Release]]:
         """All class means in one release: in a ball that is found on the way, or of people."""
-        assert self.budget is not None
         if self.mechanism != "auto":
             raise InvalidArgument(
                 f"argument `mechanism` = {self.mechanism!r} goes with a public ball and records:"
@@ -232,7 +213,7 @@ class PrivateMDM(
             raise invalid("count_outside", self.count_outside, remedy)
         sizes = admitted.sizes() if self.labels == "public" else None
         make = admitted.of_classes(ClassMeansNoise, sizes)
-        release = admitted.released(make, self.budget, self.count_outside, source)
+        release = admitted.released(make, self.count_outside, source)
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])
@@ -243,7 +224,7 @@ class PrivateMDM(
     ) -> list[Release]:
         """Each class mean by itself, in a public ball, all under one charge."""
         domain = ball.on(admitted.manifold)
-        frame = domain.frame
+        frame, budget = domain.frame, admitted.budget
         labels, classes = admitted.labels, len(admitted.classes)
         given = admitted.matrices
         if isinstance(given, Stream):
@@ -255,10 +236,11 @@ class PrivateMDM(
         own = [labels == i for i in range(classes)]
         if self.labels == "public":
             divided = PublicParts(labels, classes)
-            mechanisms, values, whole = self._public(domain, clamped, divided, admitted.sizes())
+            facts = [self._facts(domain, budget, n) for n in admitted.sizes()]
+            mechanisms, values, whole = self._public(facts, clamped, divided)
         else:
             divided = PrivateLabels(classes)
-            mechanisms, values, whole = self._private(domain, clamped, own)
+            mechanisms, values, whole = self._private(domain, budget, clamped, own)
         counts = [
             _count_outside(clamped, flags)
             if isinstance(clamped, Stream)
@@ -274,20 +256,13 @@ class PrivateMDM(
         self._coordinates = None
         public = self.labels == "public"
         n = admitted.n if public else integer("min_class_size", self.min_class_size)
-        assert self.budget is not None
-        warn_of(whole, self.budget.delta, n)
+        warn_of(whole, budget.delta, n)
         return Apart(whole, "class-means", ready, divided).release(source)
 
     def _public(
-        self,
-        domain: Domain,
-        clamped: np.ndarray | Stream,
-        divided: PublicParts,
-        sizes: list[int],
+        self, facts: list[MeanFacts], clamped: np.ndarray | Stream, divided: PublicParts
     ) -> _Means:
-        assert self.budget is not None
-        name = self._name(self._facts(domain, min(sizes)))
-        facts = [self._facts(domain, n) for n in sizes]
+        name = self._name(min(facts, key=lambda each: each.n))
         mechanisms = [counted_mechanism(name, each, each.n) for each in facts]
         values = [
             each.query.value(
@@ -300,9 +275,8 @@ class PrivateMDM(
         return mechanisms, values, mechanisms[0].guarantee
 
     def _private(
-        self, domain: Domain, clamped: np.ndarray | Stream, own: list[np.ndarray]
+        self, domain: Domain, budget: Budget, clamped: np.ndarray | Stream, own: list[np.ndarray]
     ) -> _Means:
-        assert self.budget is not None
         if self.min_class_size is None:
             raise invalid(
                 "min_class_size",
@@ -312,7 +286,7 @@ class PrivateMDM(
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
         # half of the budget: one record changes two of the means
-        facts, local = self._facts(domain, m, Fraction(1, 2)), domain.frame.local
+        facts, local = self._facts(domain, budget, m, Fraction(1, 2)), domain.frame.local
         # made for m, and shown without it: the sizes of the classes are private
         mechanism = counted_mechanism(self._name(facts), facts, None)
         # Every class is solved as n + 1 entries, those of other classes with share 0: private
@@ -333,13 +307,14 @@ class PrivateMDM(
             values.append(facts.query.value(Records(points, shares)))
         classes, whole = len(own), mechanism.guarantee
         if classes > 1:  # two of them together
-            whole = Noise.of(self.budget, pure=mechanism.noise.is_pure).guarantee
+            whole = Noise.of(budget, pure=mechanism.noise.is_pure).guarantee
         return [mechanism] * classes, values, whole
 
-    def _facts(self, domain: Domain, n: int, part: Fraction = Fraction(1)) -> MeanFacts:
+    def _facts(
+        self, domain: Domain, budget: Budget, n: int, part: Fraction = Fraction(1)
+    ) -> MeanFacts:
         """What is public about one class mean, for this share of the budget."""
-        assert self.budget is not None
-        return remembered(MeanFacts(domain, n, self.budget, part, self.count_outside))
+        return remembered(MeanFacts(domain, n, budget, part, self.count_outside))
 
     def _name(self, facts: MeanFacts) -> str:
         return _best(facts) if self.mechanism == "auto" else self.mechanism
@@ -352,14 +327,11 @@ class PrivateMDM(
         distances of tangent vectors at its centre, clipped at its radius.
         """
         check_is_fitted(self, "covmeans_")
-        matrices = np.asarray(X, dtype=np.float64)
         if self._coordinates is not None:
-            domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
-            query = TangentMean(domain, len(matrices))
-            y = np.asarray(query.prepare(matrices).points)
+            y = self._clipped_tangents(X)
             return np.linalg.norm(y[:, None] - self._coordinates[None], axis=-1)
-        means = np.asarray(self.covmeans_)
-        return np.asarray(self.manifold_.dist(means[None], np.asarray(matrices)[:, None]))
+        matrices = np.asarray(X, dtype=np.float64)
+        return np.asarray(self.manifold_.dist(self.covmeans_[None], matrices[:, None]))
 
     def predict(self, X: RecordsLike) -> np.ndarray:
         """The class whose mean is nearest, for each matrix."""
@@ -368,9 +340,7 @@ class PrivateMDM(
 
     def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of minus the squared distances, as in pyRiemann."""
-        scores = -(self.transform(X) ** 2)
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return scores / scores.sum(axis=1, keepdims=True)
+        return softmax(-(self.transform(X) ** 2))
 
     @property
     def _n_features_out(self) -> int:
@@ -405,11 +375,11 @@ def _outside(_: Point, outside: np.ndarray, weights: np.ndarray) -> np.float64:
 def _best(facts: MeanFacts) -> str:
     """The mechanism of the smallest stated error: a function of public facts."""
     assert isinstance(facts.budget, Budget)
-    rows = [r for r in made_plan(facts, facts.budget) if r.mechanism in MECHANISMS and r.eligible]
-    known = [(r.compared, r.mechanism) for r in rows if r.compared is not None]
-    if not known:
+    plan = made_plan(facts, facts.budget)
+    chosen = chosen_of([row for row in plan if row.mechanism in MECHANISMS])
+    if chosen is None:
         raise InvalidArgument(
             f"argument `budget` = {facts.budget}: no mechanism with a formula is available on"
             f" {facts.manifold!r}; name one"
         )
-    return min(known)[1]
+    return chosen.mechanism

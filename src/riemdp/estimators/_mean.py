@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, invalid, one_of
+from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
-from ..domains._check import refuse_invalid
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..privacy import Budget
 from ..releases import private_frechet_mean
 from ..statistics import PublicPrior
-from ._shared import (
-    ON_INVALID,
-    REMEDY,
-    ManifoldRecords,
-    check_seed,
-    refuse_weights,
-    required,
-)
+from ._matrices import refuse_damaged
+from ._shared import ManifoldRecords, check_seed, required
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PrivateFrechetMean(
     ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -79,26 +73,11 @@ class PrivateFrechetMean(
         (2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        manifold: AbstractManifold | None = None,
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | PublicPrior | None = None,
-        mechanism: str = "auto",
-        n_min: int | None = None,
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        random_state: int | None = None,
-    ):
-        self.manifold = manifold
-        self.budget = budget
-        self.ball = ball
-        self.mechanism = mechanism
-        self.n_min = n_min
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.random_state = random_state
+    manifold: AbstractManifold | None = None
+    ball: Ball | AdaptiveBall | PublicPrior | None = None
+    mechanism: str = "auto"
+    n_min: int | None = None
+    count_outside: bool | None = None
 
     def fit(
         self,
@@ -124,28 +103,25 @@ class PrivateFrechetMean(
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(sample_weight)
-        required(self, manifold=self.manifold, budget=self.budget)
+        budget = required(self, sample_weight, manifold=self.manifold)
         if not isinstance(self.ball, Ball | AdaptiveBall | PublicPrior | None):
             remedy = "give a riemdp.Ball, PublicPrior or AdaptiveBall, or None"
             raise InvalidArgument(f"PrivateFrechetMean: {invalid('ball', self.ball, remedy)}")
-        assert self.budget is not None
-        admit_manifold(self.manifold, X, "PrivateFrechetMean(manifold, budget)")
-        assert self.manifold is not None
-        if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
-            refuse_invalid(self.manifold, "X", X, REMEDY)
+        manifold = admit_manifold(self.manifold, X, "PrivateFrechetMean(manifold, budget)")
+        refuse_damaged(self, manifold, X)
         release = private_frechet_mean(
-            self.manifold,
+            manifold,
             X,
             self.ball,
-            self.budget,
+            budget,
             mechanism=self.mechanism,
             rng=check_seed(self.random_state),
             n_min=self.n_min,
             count_outside=self.count_outside,
             groups=groups,
         )
-        self._keep(release, self.budget)
+        self._keep(release, budget)
+        self.manifold_ = manifold
         self.mean_ = release.value
         self.n_samples_ = release.facts.n
         return self
@@ -156,18 +132,13 @@ class PrivateFrechetMean(
         One row per record, so not private.
         """
         check_is_fitted(self, "mean_")
-        assert self.manifold is not None
-        return np.asarray(
-            self.manifold.to_coordinates(self.mean_, self.manifold.log(self.mean_, X))
-        )
+        return self._tangents(self.mean_, X)
 
     def score(self, X: RecordsLike, y: object = None) -> float:
         """Minus the mean squared distance of the records to `mean_`: no noise, not private."""
         check_is_fitted(self, "mean_")
-        assert self.manifold is not None
-        return -float(np.mean(np.asarray(self.manifold.squared_dist(self.mean_, X))))
+        return -float(np.mean(np.asarray(self.manifold_.squared_dist(self.mean_, X))))
 
     @property
     def _n_features_out(self) -> int:
-        assert self.manifold is not None
-        return int(self.manifold.dim)
+        return int(self.manifold_.dim)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
+from .._errors import InvalidArgument, integer, invalid, magnitude
 from ..domains._check import refuse_invalid
 from ..domains._sources import taken, unmasked
 from ..domains._stacks import admit_stack
@@ -29,17 +28,14 @@ from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..statistics._membership import Membership
 from ..statistics._second_moment import of_rows
-from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
+from ._shared import Spending, check_seed, required, signed
 
-if TYPE_CHECKING:
-    from ..optimizers import OptimizationResult
-
-MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
-LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
+LARGEST_MATRIX = 8192  # columns: 0.5 GiB for one d x d matrix
 _REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, BaseEstimator):
     """Principal components of the rows of a table, released with differential privacy.
 
@@ -48,22 +44,20 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     data**: that would be another release. `transform(X)` is one row per record and so **not
     private**.
 
-    "auto" decides from (n, d, budget) alone. Input perturbation costs an error of about z R^2
-    sqrt(k (d - k)) / n, z the noise multiplier of the budget. A gradient of the k-component
-    problem, averaged over n rows, has replace-one sensitivity R^2 / n in units of A W, so T noisy
-    gradients with the budget split among them leave, even when they are averaged perfectly and
-    converge at once, the same z R^2 sqrt(k (d - k)) / n. Iterating is therefore never better and
-    "auto" perturbs the input, except for more than 8192 columns, where A does not fit in memory.
+    Noise is added to A ("input perturbation"), which costs an error of about z R^2 sqrt(k (d - k))
+    / n, z the noise multiplier of the budget. A gradient of the k-component problem, averaged over
+    n rows, has replace-one sensitivity R^2 / n in units of A W, so T noisy gradients with the
+    budget split among them leave, even when they are averaged perfectly and converge at once, the
+    same error: iterating is never better. It is the way for more than 8192 columns, where A does
+    not fit in memory: `private_minimize(problems.principal_subspace(d, k), ...)`.
 
     Args:
         n_components: How many, at most the number of columns. Required.
         budget: `Budget(epsilon, delta)`, which **every call of `fit` spends**. Required.
         row_norm: Public bound R > 0 on the length of a row; longer rows are shortened. Or
             "private": a length between 2^-128 and 2^128 is found by twelve noisy counts of rows,
-            with at most 30 % of the budget; input perturbation only. Required.
+            with at most 30 % of the budget. Required.
         center: A public vector to subtract, or None.
-        mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
-            manifold), or "auto".
         on_invalid: "raise" refuses rows with NaN, infinity or text, or (in a list) of another
             length; "center" counts each as a row of zeros.
         random_state: None, or a seed: reproducible and **not private**.
@@ -76,10 +70,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         release_: The whole release; its value is `components_`.
         row_norm_: The length that rows were clipped to: the public one, or the one that was found
             (released).
-        mechanism_: The mechanism that was used.
         noise_scale_: The scale of its noise.
-        explained_variance_: After input perturbation only: eigenvalues of the *noisy* matrix. They
-            cost nothing more (post-processing) and are biased upwards by the noise.
+        explained_variance_: Eigenvalues of the *noisy* matrix. They cost nothing more
+            (post-processing) and are biased upwards by the noise.
         n_samples_: The number of rows; with `groups` of people.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
@@ -99,24 +92,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         Proof: docs/proofs/second-moment.md; docs/proofs/people.md (`groups`).
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        budget: Budget | None = None,
-        row_norm: float | str | None = None,
-        center: ArrayLike | None = None,
-        mechanism: str = "auto",
-        on_invalid: str = "raise",
-        random_state: int | None = None,
-    ):
-        self.n_components = n_components
-        self.budget = budget
-        self.row_norm = row_norm
-        self.center = center
-        self.mechanism = mechanism
-        self.on_invalid = on_invalid
-        self.random_state = random_state
+    n_components: int | None = None
+    _: dataclasses.KW_ONLY
+    row_norm: float | str | None = None
+    center: ArrayLike | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -146,82 +125,54 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             InvalidArgument: A parameter or a row cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(unsupported.pop("sample_weight", None))
+        weights = unsupported.pop("sample_weight", None)
         if unsupported:
             raise TypeError(f"PrivatePCA.fit has no argument {min(unsupported)!r}")
-        required(self, n_components=self.n_components, budget=self.budget, row_norm=self.row_norm)
-        assert self.budget is not None
-        one_of("mechanism", self.mechanism, MECHANISMS)
-        one_of("on_invalid", self.on_invalid, ON_INVALID)
-        found = self.row_norm == PRIVATE
-        bound = math.nan if found else magnitude("row_norm", self.row_norm, power=2)
+        given = {"n_components": self.n_components, "row_norm": self.row_norm}
+        budget = required(self, weights, **given)
+        bound = None
+        if self.row_norm != PRIVATE:
+            bound = magnitude("row_norm", self.row_norm, power=2)
         seed = check_seed(self.random_state)
         rows = self._rows(X, reset=True)
         n, d = rows.shape
         members = None if groups is None else Membership(groups, n)
         n = n if members is None else members.n
         k = integer("n_components", self.n_components, at_least=1, at_most=d)
-        name = self._mechanism(d, found)
-        people = members is not None
-        release: Release | OptimizationResult
-        if name == "input-perturbation":
-            noise = self._noise(d, n, None if found else bound, people)
-            warn_of(noise.guarantee, self.budget.delta, n)
-            release = noise.release((rows, members), seed)
-            bound = float(release.details["row_norm"])
-            values, vectors = spectrum(release.value, d)
-            self.components_ = _signed(vectors[:, ::-1][:, :k].T)
-            self.explained_variance_ = values[::-1][:k].copy()
-            scale = release.scale
-        else:
-            query = of_rows(d, n, bound, center=self._center(d), people=people)
-            release = self._iterated(query.prepare(rows, members).points, k, bound, seed, groups)
-            if hasattr(self, "explained_variance_"):
-                del self.explained_variance_  # of an earlier fit
-            self.components_ = _signed(np.linalg.qr(np.asarray(release.value))[0].T)
-            scale = release.sigma
-        self.row_norm_ = bound
-        self.release_ = self._described(release, k, d, n, bound, name)
-        self.mechanism_ = name
-        self.noise_scale_ = float(scale)
+        noise = self._noise(budget, d, n, bound, members is not None)
+        warn_of(noise.guarantee, budget.delta, n)
+        release = noise.release((rows, members), seed)
+        values, vectors = spectrum(release.value, d)
+        self.components_ = signed(vectors[:, ::-1][:, :k].T)
+        self.explained_variance_ = values[::-1][:k].copy()
+        self.row_norm_ = float(release.details["row_norm"])
+        self.release_ = self._described(release)
+        self.noise_scale_ = float(release.scale)
         self.n_samples_ = n
-        self._keep_cost(release.guarantee, self.budget, reproducible=release.reproducible)
-        warn_of_counts(release.details.get("valid"))
+        self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
+        warn_of_counts(release.facts.valid)
         return self
 
-    def _mechanism(self, d: int, found: bool) -> str:
-        """What is used for d columns, from public facts."""
-        name = self.mechanism
-        if name == "auto":
-            name = "input-perturbation" if d <= LARGEST_MATRIX else "dp-rgd"
-        if found and name != "input-perturbation":
-            raise InvalidArgument(
-                f"argument `row_norm` = {PRIVATE!r} goes with mechanism='input-perturbation', and"
-                f" {d} columns with mechanism={self.mechanism!r} take {name!r}; give a public"
-                " number"
-            )
-        return name
-
-    def _noise(self, d: int, n: int, bound: float | None, people: bool) -> AbstractSecondMoment:
+    def _noise(
+        self, budget: Budget, d: int, n: int, bound: float | None, people: bool
+    ) -> AbstractSecondMoment:
         """Noise on the matrix of rows of at most this length; None: of one that is found."""
-        assert self.budget is not None
         center = self._center(d)
+        if d > LARGEST_MATRIX:
+            raise InvalidArgument(
+                f"argument `X` has {d} columns, and second moments are for at most"
+                f" {LARGEST_MATRIX}; take fewer by a public projection, or minimise"
+                f" riemdp.problems.principal_subspace({d}, k) with riemdp.private_minimize, which"
+                " never forms their matrix. Nothing was spent"
+            )
         if bound is None:
-            return AdaptiveSecondMoment(d, n=n, budget=self.budget, center=center, people=people)
-        return SecondMomentNoise(of_rows(d, n, bound, center=center, people=people), self.budget)
+            return AdaptiveSecondMoment(d, n=n, budget=budget, center=center, people=people)
+        return SecondMomentNoise(of_rows(d, n, bound, center=center, people=people), budget)
 
-    def _described(
-        self,
-        release: Release | OptimizationResult,
-        k: int,
-        d: int,
-        n: int,
-        bound: float,
-        name: str,
-    ) -> Release | OptimizationResult:
+    def _described(self, release: Release) -> Release:
         """The release of the components (post-processing), with the public facts of a report."""
+        (k, d), bound = self.components_.shape, self.row_norm_
         details = {
-            "n": n,
             "budget": self.budget,
             "query": f"{k} principal component{'s' if k > 1 else ''} of {d} columns",
             "space": f"rows of {d} numbers",
@@ -232,30 +183,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
                 " infinity counts as zero"
             ),
         }
-        if not isinstance(release, Release):
-            known = {**release.details, **details}
-            return dataclasses.replace(release, value=self.components_, details=known)
         return dataclasses.replace(
             release,
             value=self.components_,
-            mechanism=name,
+            mechanism=SecondMomentNoise.name,
             words=f"{release.words}, then its leading eigenvectors",
             error_law=None,
             facts=release.facts.told(details),
-        )
-
-    def _iterated(
-        self, rows: np.ndarray, k: int, bound: float, seed: int | None, groups: object
-    ) -> OptimizationResult:
-        # What runs on JAX is imported where it is asked for.
-        from ..optimizers import DPRGD, private_minimize
-        from ..problems import principal_subspace
-
-        d = rows.shape[1]
-        initial = np.eye(d, k)  # public
-        optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)
-        return private_minimize(
-            principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed, groups=groups
         )
 
     def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
@@ -339,9 +273,3 @@ def _table(X: Any, shape: tuple[int, ...] | None, keep: bool) -> Any:
     columns = getattr(X, "columns", None)
     kind: Any = type(X)
     return read if columns is None else kind(read, columns=columns)
-
-
-def _signed(rows: np.ndarray) -> np.ndarray:
-    """Make the largest entry of each component positive, so that the sign is not arbitrary."""
-    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
-    return rows * np.where(largest < 0, -1.0, 1.0)[:, None]

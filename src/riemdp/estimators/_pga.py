@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from fractions import Fraction
 from typing import Self
 
@@ -11,9 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, integer, one_of, real
+from .._errors import InvalidArgument, integer, real
 from ..domains import AdaptiveBall, Ball
-from ..domains._check import refuse_invalid
 from ..domains._door import admit_manifold
 from ..inference import Query
 from ..manifolds import AbstractManifold
@@ -22,7 +22,7 @@ from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._base import Ready
 from ..mechanisms._common import needs_log
 from ..mechanisms._parts import InTurn
-from ..privacy import Budget, Guarantee
+from ..privacy import Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
@@ -30,15 +30,9 @@ from ..releases._options import ball_or_search
 from ..releases._people import facts
 from ..sampling._model import tangent_gaussian
 from ..statistics._membership import unit_of
+from ._matrices import refuse_damaged
 from ._means import FittedPoints, admitted_points
-from ._shared import (
-    ON_INVALID,
-    REMEDY,
-    ManifoldRecords,
-    check_seed,
-    refuse_weights,
-    required,
-)
+from ._shared import ManifoldRecords, check_seed, required, signed
 
 NAME = "principal-geodesics"
 
@@ -58,6 +52,7 @@ class _Asked(FittedPoints):
     seed: int | None
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal geodesic analysis: the directions in which records scatter about their mean,
     released with differential privacy.
@@ -120,24 +115,11 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         (3000, 1)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        manifold: AbstractManifold | None = None,
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        mean_share: float = 0.3,
-        on_invalid: str = "raise",
-        random_state: int | None = None,
-    ):
-        self.n_components = n_components
-        self.manifold = manifold
-        self.budget = budget
-        self.ball = ball
-        self.mean_share = mean_share
-        self.on_invalid = on_invalid
-        self.random_state = random_state
+    n_components: int | None = None
+    _: dataclasses.KW_ONLY
+    manifold: AbstractManifold | None = None
+    ball: Ball | AdaptiveBall | None = None
+    mean_share: float = 0.3
 
     def fit(
         self,
@@ -164,8 +146,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             NotImplementedError: The space has no logarithm; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(sample_weight)
-        asked = self._asked(X, groups)
+        asked = self._asked(X, sample_weight, groups)
         both = self._parts(asked)
         warn_of(both.guarantee, asked.budget.delta, asked.n)
         mean, moment = both.release(asked.seed)
@@ -175,14 +156,12 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._keep_cost(whole, asked.budget, reproducible=mean.reproducible)
         return self
 
-    def _asked(self, X: RecordsLike, groups: object) -> _Asked:
+    def _asked(self, X: RecordsLike, sample_weight: object, groups: object) -> _Asked:
         """What was asked for, checked, and the records, admitted. From public numbers and the form
         of what was given: nothing is spent.
         """
-        required(self, manifold=self.manifold, budget=self.budget)
-        manifold, budget = self.manifold, self.budget
-        assert budget is not None
-        manifold = admit_manifold(manifold, X, "PrivatePGA(manifold, budget)")
+        budget = required(self, sample_weight, manifold=self.manifold)
+        manifold = admit_manifold(self.manifold, X, "PrivatePGA(manifold, budget)")
         ball = ball_or_search(self.ball)
         dim = int(manifold.dim)
         wanted = dim if self.n_components is None else self.n_components
@@ -190,8 +169,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
         seed = check_seed(self.random_state)
         needs_log(manifold, "principal geodesic analysis")
-        if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
-            refuse_invalid(manifold, "X", X, REMEDY)
+        refuse_damaged(self, manifold, X)
         given = admitted_points(manifold, ball, X, groups)
         return _Asked(manifold, ball, budget, *given, count, share, seed)
 
@@ -200,25 +178,21 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         refused here.
         """
         share, dim = Fraction(asked.mean_share), asked.manifold.dim
-
-        def moment(ball: Ball, rest: Noise) -> Ready:
-            return _moment(asked, ball, rest)
-
+        moment = functools.partial(_moment, asked)
         return asked.mean_then(moment, NAME, share, width=dim * (dim + 1) // 2)
 
     def _keep_components(self, asked: _Asked, mean: Release, moment: Release) -> None:
         """The components, and what is public of them: functions of what was released."""
         values, vectors = np.linalg.eigh(np.asarray(moment.value))
         count = asked.count
-        rows = vectors[:, ::-1][:, :count].T
-        largest = rows[np.arange(count), np.abs(rows).argmax(axis=1)]
-        self.components_ = rows * np.where(largest < 0, -1.0, 1.0)[:, None]
+        self.components_ = signed(vectors[:, ::-1][:, :count].T)
         self.explained_variance_ = values[::-1][:count].copy()
         kept = np.maximum(values, 0.0)
         self.explained_variance_ratio_ = np.maximum(self.explained_variance_, 0.0) / max(
             float(kept.sum()), np.finfo(float).tiny
         )
         self.noise_floor_: float | None = moment.details.get("noise_floor")
+        self.manifold_ = asked.manifold
         self.mean_: Point = mean.value
         self.ball_ = moment.facts.ball
         spoken = facts(asked.grouped, found=not isinstance(asked.ball, Ball))
@@ -252,24 +226,21 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         private. Tangent vectors are not shortened.
         """
         check_is_fitted(self, "components_")
-        assert self.manifold is not None
-        logs = self.manifold.log(self.mean_, X)
-        return np.asarray(self.manifold.to_coordinates(self.mean_, logs)) @ self.components_.T
+        return self._tangents(self.mean_, X) @ self.components_.T
 
     def inverse_transform(self, X: ArrayLike) -> Point:
         """The points with these coordinates along the components, shape (n, *manifold.shape): with
         one column other than 0, points of a principal geodesic.
         """
         check_is_fitted(self, "components_")
-        assert self.manifold is not None
         rows, count = np.asarray(X, dtype=np.float64), len(self.components_)
         if rows.ndim != 2 or rows.shape[1] != count:
             raise InvalidArgument(
                 f"argument `X` has shape {rows.shape}; give (n, {count}) coordinates along the"
                 " components"
             )
-        vectors = self.manifold.from_coordinates(self.mean_, rows @ self.components_)
-        return self.manifold.exp(self.mean_, vectors)
+        vectors = self.manifold_.from_coordinates(self.mean_, rows @ self.components_)
+        return self.manifold_.exp(self.mean_, vectors)
 
     def sample(self, n: int, rng: int | NoiseSource | None = None) -> Point:
         """Synthetic records, of what was released: they cost no privacy, however many.
@@ -291,11 +262,10 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             docs/proofs/second-moment.md.
         """
         check_is_fitted(self, "components_")
-        assert self.manifold is not None
         moment = np.asarray(self.releases_["covariance"].value)
         radius, count = float(self.ball_.radius), integer("n", n)
         source = noise_source(rng)
-        return tangent_gaussian(source, self.manifold, self.mean_, moment, radius, count)
+        return tangent_gaussian(source, self.manifold_, self.mean_, moment, radius, count)
 
     @property
     def _n_features_out(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from typing import Any, Self
@@ -12,21 +13,20 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, RiemdpWarning, real
-from ..domains import AdaptiveBall, Ball, Domain
+from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
 from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
 from ..mechanisms._regression import PERSON_IS, RegressionNoise, TargetRange, admit_targets
-from ..privacy import Budget
 from ..randomness import noise_source
-from ..statistics import TangentMean
 from ..statistics._membership import Membership
-from ._matrices import AdmittedMatrices, refuse_damaged, space_of
+from ._matrices import AdmittedMatrices, OfMatrices, refuse_damaged
 from ._regressor_plan import plan_private_regressor
-from ._shared import REMEDY, ManifoldRecords, check_seed, required
+from ._shared import REMEDY, check_seed, required
 
 
-class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
+@dataclasses.dataclass(eq=False, repr=False)
+class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
     """Ridge regression of a number (age, dose, force) on matrices, in the tangent space at a
     private centre, all of it private. A record is one matrix with its target.
 
@@ -95,26 +95,11 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
         True
     """
 
-    def __init__(
-        self,
-        target_range: tuple[float, float] | None = None,
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        alpha: float | None = None,
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        random_state: int | None = None,
-    ):
-        self.target_range = target_range
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.alpha = alpha
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.random_state = random_state
+    target_range: tuple[float, float] | None = None
+    _: dataclasses.KW_ONLY
+    ball: Ball | AdaptiveBall | None = None
+    count_outside: bool | None = None
+    alpha: float | None = None
 
     def fit(
         self,
@@ -141,13 +126,12 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         admitted, targets = self._admitted(X, y, sample_weight, groups)
-        assert self.budget is not None
         alpha = None if self.alpha is None else real("alpha", self.alpha, at_least=0.0)
         source = noise_source(check_seed(self.random_state))
         (plan,) = plan_private_regressor(
             admitted.manifold,
             admitted.n,
-            self.budget,
+            admitted.budget,
             ball=admitted.ball,
             count_outside=self.count_outside,
         )
@@ -162,8 +146,8 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
             alpha=alpha,
             people=admitted.members is not None,
         )
-        release = admitted.released(make, self.budget, self.count_outside, source)
-        known: dict[str, Any] = {"manifold": admitted.manifold, "budget": self.budget}
+        release = admitted.released(make, self.count_outside, source)
+        known: dict[str, Any] = {"manifold": admitted.manifold, "budget": admitted.budget}
         known["query"] = f"ridge regression on {admitted.manifold.dim} tangent coordinates"
         known["clipping"] = (
             "every matrix becomes the tangent vector at the centre that points to it, shortened to"
@@ -173,7 +157,7 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
         )
         if admitted.members is not None:
             known["person_is"] = PERSON_IS
-        self._keep(release._knowing(known), self.budget)
+        self._keep(release._knowing(known), admitted.budget)
         self.manifold_, self.plan_, self.range_ = admitted.manifold, plan, targets
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:-1], float(release.value[-1])
@@ -186,7 +170,7 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
     ) -> tuple[AdmittedMatrices, TargetRange]:
         """The matrices and targets, all checked before anything is spent."""
         required(self, target_range=self.target_range)
-        manifold, ball = space_of(self, X, sample_weight)
+        manifold, ball, budget = self._space(X, sample_weight, self.ball)
         targets = TargetRange(self.target_range)
         matrices, n = admit_records(manifold, "X", X)
         numbers = admit_targets(y, n)
@@ -198,15 +182,12 @@ class PrivateTSRegressor(ManifoldRecords, RegressorMixin, BaseEstimator):
                 f"argument `y` has {count} targets that are no finite numbers; {REMEDY}, and as the"
                 " middle of target_range"
             )
-        return AdmittedMatrices(manifold, ball, matrices, numbers, members), targets
+        return AdmittedMatrices(manifold, ball, budget, matrices, numbers, members), targets
 
     def predict(self, X: RecordsLike) -> np.ndarray:
         """The target of each matrix, in the public range, shape (n,). A matrix that is no point
         counts as the centre.
         """
         check_is_fitted(self, "coef_")
-        matrices, count = admit_records(self.manifold_, "X", X)
-        domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
-        y = np.asarray(TangentMean(domain, count).prepare(matrices).points)
-        found = y @ self.coef_ + self.intercept_
+        found = self._clipped_tangents(X) @ self.coef_ + self.intercept_
         return np.clip(found, self.range_.low, self.range_.high)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import invalid
-from ..domains import AdaptiveBall, Ball
 from ..manifolds._base import RecordsLike
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._base import Ready
 from ..mechanisms._classes import ClassMeansNoise
 from ..privacy import Budget
+from ..releases._options import ball_or_search
 from ..statistics._membership import unit_of
-from ._matrices import AdmittedMatrices, LabelledMatrices, admit_labelled
+from ._matrices import AdmittedMatrices, LabelledMatrices, OfLabelledMatrices
 from ._transfer import AbstractTransfer, are_encoded
 
 _STEPS = 200  # of an alignment, which ends earlier where it stands still
 
 
-class PrivateTLRotate(AbstractTransfer):
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class PrivateTLRotate(OfLabelledMatrices, AbstractTransfer):
     """Rotate the matrices of each source domain so that its private class means come near those of
     the target domain: x becomes Q x Q^T with an orthogonal Q.
 
@@ -82,27 +83,6 @@ class PrivateTLRotate(AbstractTransfer):
 
     what: ClassVar[str] = "class-means"
 
-    def __init__(
-        self,
-        target_domain: str = "",
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        labels: str = "public",
-        classes: Sequence[Any] | np.ndarray | None = None,
-        on_invalid: str = "raise",
-        random_state: int | None = None,
-    ):
-        self.target_domain = target_domain
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.labels = labels
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.random_state = random_state
-
     def _admitted(
         self,
         X: RecordsLike,
@@ -118,7 +98,7 @@ class PrivateTLRotate(AbstractTransfer):
         labels: ArrayLike = y
         if domains is None and are_encoded(np.asarray(y)):
             labels = [str(label).rpartition("/")[2] for label in np.asarray(y).ravel().tolist()]
-        return admit_labelled(self, X, labels, sample_weight, groups)
+        return self._labelled(X, labels, sample_weight, groups, ball_or_search(self.ball))
 
     def _part(self, domain: AdmittedMatrices, budget: Budget) -> Ready:
         assert isinstance(domain, LabelledMatrices)

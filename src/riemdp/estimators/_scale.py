@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid, real
-from ..domains import AdaptiveBall, Ball
+from ..domains import Ball
 from ..manifolds import SPDBuresWasserstein
 from ..mechanisms import Release, VarianceNoise
 from ..mechanisms._base import AbstractReady, Ready
@@ -26,6 +27,7 @@ _OF_MEAN = Fraction(3, 4)  # of a domain's budget; a dispersion is one number
 _REACH = 2.0  # over the radius that a search finds: what is cut off a distance biases a dispersion
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PrivateTLScale(AbstractTransfer):
     """Stretch the matrices of each subject about their private mean, so that their dispersion is
     the same: x becomes exp_m(s log_m x), s^2 = `final_dispersion` over the released dispersion.
@@ -86,26 +88,8 @@ class PrivateTLScale(AbstractTransfer):
 
     what: ClassVar[str] = "dispersions"
 
-    def __init__(
-        self,
-        target_domain: str = "",
-        *,
-        final_dispersion: float = 1.0,
-        centered_data: bool = False,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        on_invalid: str = "raise",
-        random_state: int | None = None,
-    ):
-        self.target_domain = target_domain
-        self.final_dispersion = final_dispersion
-        self.centered_data = centered_data
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.on_invalid = on_invalid
-        self.random_state = random_state
+    final_dispersion: float = 1.0
+    centered_data: bool = False
 
     def _part(self, domain: AdmittedMatrices, budget: Budget) -> AbstractReady[Any]:
         real("final_dispersion", self.final_dispersion, above=0.0)

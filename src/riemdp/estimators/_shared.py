@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, invalid, warn_with_release
-from ..domains import Ball
+from .._errors import InvalidArgument, invalid, one_of, warn_with_release
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..privacy import (
-    Budget,
-    Guarantee,
-    Ledger,
-    _open_ledgers,
-)
+from ..privacy import Budget, Guarantee, Ledger, _open_ledgers
 from ..privacy._ledger import refuse_sent
 from ._splitters import warn_of_groups
 
@@ -24,8 +21,15 @@ REMEDY = 'correct them, or give on_invalid="center" to count each as the centre'
 _unrecorded = 0  # fits of this process that no ledger was charged for
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class Spending:
-    """An estimator whose `fit` spends a privacy budget each time it is called."""
+    """An estimator whose `fit` spends a privacy budget each time it is called. Its parameters are
+    the fields of a dataclass, whose constructor is what scikit-learn asks for: it only keeps them.
+    """
+
+    budget: Budget | None = None
+    on_invalid: str = "raise"
+    random_state: int | None = None
 
     @property
     def total_spent_(self) -> Guarantee:
@@ -77,13 +81,19 @@ class Spending:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         # With "center" invalid records are accepted without a message: which ones is private.
-        tags.input_tags.allow_nan = getattr(self, "on_invalid", "raise") == "center"
+        tags.input_tags.allow_nan = self.on_invalid == "center"
         tags.non_deterministic = True
         return tags
 
 
 class ManifoldRecords(Spending):
     """Records are points of a manifold (matrices, say), not rows of a table."""
+
+    manifold_: AbstractManifold
+
+    def _tangents(self, base: Point, X: RecordsLike) -> np.ndarray:
+        """Coordinates of log_base(x) in an orthonormal frame, one row per record: not private."""
+        return np.asarray(self.manifold_.to_coordinates(base, self.manifold_.log(base, X)))
 
     def _keep(self, release: Release, budget: Budget) -> None:
         """Take over what a fit released, with the ball and the count that stand in it."""
@@ -98,28 +108,27 @@ class ManifoldRecords(Spending):
         return tags
 
 
-def required(estimator: Any, **parameters: object) -> None:
-    """Raise for the first parameter that was not given, or is of the wrong kind; and for what was
+def required(estimator: Spending, sample_weight: object = None, **parameters: object) -> Budget:
+    """The budget; raises for the first parameter that was not given, for weights, and for what was
     sent here from beside a ledger of another process, where none is open.
     """
-    name = type(estimator).__name__
+    name, budget = type(estimator).__name__, estimator.budget
     if Ledger.current() is None:
         _open_ledgers.refuse_sent(estimator, f"this {name}")
-    refuse_sent(estimator.budget, None, f"{name}: ")
-    kinds = {
-        "budget": (Budget, "give budget=riemdp.Budget(epsilon, delta)"),
-        "ball": (
-            Ball,
-            "give ball=riemdp.Ball(center, radius), chosen without looking at the records",
-        ),
-    }
-    for name, value in parameters.items():
-        kind, remedy = kinds.get(name, (None, f"give {name}=..., it has no default"))
-        if value is None or (kind is not None and not isinstance(value, kind)):
-            raise InvalidArgument(f"{type(estimator).__name__}: {invalid(name, value, remedy)}")
+    refuse_sent(budget, None, f"{name}: ")
+    for parameter, value in parameters.items():
+        if value is None:
+            remedy = f"give {parameter}=..., it has no default"
+            raise InvalidArgument(f"{name}: {invalid(parameter, value, remedy)}")
+    if not isinstance(budget, Budget):
+        remedy = "give budget=riemdp.Budget(epsilon, delta)"
+        raise InvalidArgument(f"{name}: {invalid('budget', budget, remedy)}")
+    _refuse_weights(sample_weight)
+    one_of("on_invalid", estimator.on_invalid, ON_INVALID)
+    return budget
 
 
-def refuse_weights(sample_weight: object) -> None:
+def _refuse_weights(sample_weight: object) -> None:
     """Weights per record are not supported: say why, and what to do."""
     if sample_weight is not None:
         raise InvalidArgument(
@@ -146,3 +155,9 @@ def check_seed(random_state: object) -> int | None:
         "give None (noise from the operating system) or a whole number from 0 on (reproducible,"
         " not private); NumPy generators are not cryptographic and are refused",
     )
+
+
+def signed(rows: np.ndarray) -> np.ndarray:
+    """Make the largest entry of each component positive, so that the sign is not arbitrary."""
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    return rows * np.where(largest < 0, -1.0, 1.0)[:, None]

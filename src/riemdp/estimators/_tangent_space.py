@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Self
 
 import numpy as np
@@ -12,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument
 from ..domains import AdaptiveBall, Ball
 from ..manifolds._base import RecordsLike
-from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ._matrices import refuse_damaged, space_of
+from ._matrices import OfMatrices, refuse_damaged
 from ._means import composable
-from ._shared import ManifoldRecords, check_seed
+from ._shared import check_seed
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PrivateTangentSpace(
-    ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    OfMatrices, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Tangent vectors of matrices at their mean, the mean released with differential privacy.
 
@@ -69,22 +70,8 @@ class PrivateTangentSpace(
         (400, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        metric: str = "riemann",
-        budget: Budget | None = None,
-        ball: Ball | AdaptiveBall | None = None,
-        on_invalid: str = "raise",
-        count_outside: bool | None = None,
-        random_state: int | None = None,
-    ):
-        self.metric = metric
-        self.budget = budget
-        self.ball = ball
-        self.on_invalid = on_invalid
-        self.count_outside = count_outside
-        self.random_state = random_state
+    ball: Ball | AdaptiveBall | None = None
+    count_outside: bool | None = None
 
     def fit(
         self,
@@ -109,28 +96,26 @@ class PrivateTangentSpace(
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        manifold, ball = space_of(self, X, sample_weight)
-        assert self.budget is not None
+        manifold, ball, budget = self._space(X, sample_weight, self.ball)
         refuse_damaged(self, manifold, X)
         release = private_frechet_mean(
             manifold,
             X,
             ball,
-            self.budget,
+            budget,
             rng=check_seed(self.random_state),
             groups=groups,
-            **composable(ball, self.budget, self.count_outside),
+            **composable(ball, budget, self.count_outside),
         )
         self.manifold_ = manifold
         self.reference_ = np.asarray(release.value)
-        self._keep(release, self.budget)
+        self._keep(release, budget)
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Tangent coordinates of each matrix, shape (n, k (k + 1) / 2): not private."""
         check_is_fitted(self, "reference_")
-        logs = self.manifold_.log(self.reference_, X)
-        return np.asarray(self.manifold_.to_coordinates(self.reference_, logs))
+        return self._tangents(self.reference_, X)
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """The matrices with these tangent coordinates, shape (n, k, k)."""

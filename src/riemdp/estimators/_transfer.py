@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, invalid
+from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
 from ..domains._labels import is_missing, one_by_one, refuse_two_forms
 from ..manifolds._base import RecordsLike
@@ -24,11 +25,12 @@ from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
 from ..randomness import noise_source
 from ..statistics._membership import Membership
-from ._matrices import AdmittedMatrices, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed
+from ._matrices import AdmittedMatrices, OfMatrices, refuse_damaged
+from ._shared import check_seed
 
 
-class AbstractTransfer(ManifoldRecords, TransformerMixin, BaseEstimator, abc.ABC):
+@dataclasses.dataclass(eq=False, repr=False)
+class AbstractTransfer(OfMatrices, TransformerMixin, BaseEstimator, abc.ABC):
     """A step that releases something of each domain (subject, session) by itself, and moves the
     matrices of a domain by what was released of it. Subclasses release (`_part`) and move.
 
@@ -37,9 +39,10 @@ class AbstractTransfer(ManifoldRecords, TransformerMixin, BaseEstimator, abc.ABC
         records are public. Parallel composition: docs/proofs/class-means.md, Lemma 1.
     """
 
-    target_domain: str
-    budget: Budget | None
-    random_state: int | None
+    target_domain: str = ""
+    _: dataclasses.KW_ONLY
+    ball: Ball | AdaptiveBall | None = None
+
     what: ClassVar[str]
     """What is released, in a ledger."""
 
@@ -88,8 +91,7 @@ class AbstractTransfer(ManifoldRecords, TransformerMixin, BaseEstimator, abc.ABC
         """
         self._refuse_rules()
         given = self._admitted(X, y, domains, sample_weight, groups)
-        budget, n = self.budget, len(given.labels)
-        assert budget is not None
+        budget, n = given.budget, len(given.labels)
         of = self._domains(y, domains, n)
         names = sorted(set(of))
         if self.target_domain not in ("", *names):
@@ -129,11 +131,11 @@ class AbstractTransfer(ManifoldRecords, TransformerMixin, BaseEstimator, abc.ABC
         groups: object,
     ) -> AdmittedMatrices:
         """The matrices of all domains, and what stands beside them."""
-        manifold, ball = space_of(self, X, sample_weight)
+        manifold, ball, budget = self._space(X, sample_weight, self.ball)
         matrices, n = admit_records(manifold, "X", X)
         members = None if groups is None else Membership(groups, n)
         refuse_damaged(self, manifold, X)
-        return AdmittedMatrices(manifold, ball, matrices, np.zeros(n), members)
+        return AdmittedMatrices(manifold, ball, budget, matrices, np.zeros(n), members)
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Matrices of the target domain, each moved by what was released of it, (n, k, k): not
