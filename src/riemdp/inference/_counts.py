@@ -16,26 +16,8 @@ MANY = 0.25  # of the records outside a public ball: worth a warning
 HALF = 0.5  # of those outside a ball that was found, which is meant to hold half of them at least
 
 
-class NoisyCount:
-    """A count of records, or of people, with noise."""
-
-    count: int
-    deviation: float
-    n: int | None
-    unit: str
-
-    @property
-    def noun(self) -> str:
-        """What was counted."""
-        return "people" if self.unit == PERSON else "records"
-
-    def __str__(self) -> str:
-        of = "" if self.n is None else f" of {self.n:,}"
-        return f"about {self.count:,} ± {math.ceil(self.deviation):,}{of} {self.noun}"
-
-
 @dataclasses.dataclass(frozen=True)
-class OutsideCount(NoisyCount):
+class OutsideCount:
     """How many records lay outside the ball, or were no points of the space: an answer with noise,
     which the guarantee of its release covers.
 
@@ -56,6 +38,15 @@ class OutsideCount(NoisyCount):
     share: float
     unit: str = RECORD
     found: bool = False
+
+    def __str__(self) -> str:
+        of = "" if self.n is None else f" of {self.n:,}"
+        return f"about {self.count:,} ± {math.ceil(self.deviation):,}{of} {self.noun}"
+
+    @property
+    def noun(self) -> str:
+        """What was counted."""
+        return "people" if self.unit == PERSON else "records"
 
     @property
     def lay(self) -> str:
@@ -103,7 +94,7 @@ class OutsideCount(NoisyCount):
 
 
 @dataclasses.dataclass(frozen=True)
-class ValidCount(NoisyCount):
+class ValidCount:
     """How many records were points of the space, as a search for a ball was told: an answer with
     noise, which the guarantee of its release covers.
 
@@ -125,6 +116,10 @@ class ValidCount(NoisyCount):
     share: float
     unit: str = RECORD
     of: str = "valid points of the space"
+
+    def __str__(self) -> str:
+        noun = "people" if self.unit == PERSON else "records"
+        return f"about {self.count:,} ± {math.ceil(self.deviation):,} of {self.n:,} {noun}"
 
     def to_dict(self) -> dict[str, float | int | str]:
         """JSON-ready description."""
