@@ -235,7 +235,6 @@ ESTIMATORS = (
             Refusal({"n_components": 4}),
             Refusal({"n_components": 0}),
             Refusal({"row_norm": -1.0}),
-            Refusal({"mechanism": "none"}),
             Refusal({"center": np.zeros(5)}),
             Refusal({"center": np.full(3, np.nan)}),
         ),
@@ -249,7 +248,7 @@ ESTIMATORS = (
         n_components=1,
         row_norm="private",
         center=np.zeros(3),
-        refusals=(*WRONG, Refusal({"mechanism": "dp-rgd"}), *FEW),
+        refusals=(*WRONG, *FEW),
     ),
     model(
         PCA,
