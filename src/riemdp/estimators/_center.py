@@ -96,7 +96,8 @@ class PrivateTLCenter(AbstractTransfer):
         share_of_count(Noise.of(budget), size, self.count_outside)
         how = composable(ball, budget, self.count_outside)
         people = None if domain.members is None else domain.members.places
-        mean = prepared_mean(domain.manifold, domain.matrices, ball, budget, groups=people, **how)
+        matrices = np.asarray(domain.matrices)
+        mean = prepared_mean(domain.manifold, matrices, ball, budget, groups=people, **how)
         assert isinstance(mean, Ready)
         return mean
 

@@ -99,7 +99,8 @@ class PrivateTLScale(AbstractTransfer):
             remedy = 'a stretched matrix may leave this space; give "riemann" or "logeuclid"'
             raise invalid("metric", self.metric, remedy)
         people = None if domain.members is None else domain.members.places
-        given = admitted_points(domain.manifold, domain.ball, domain.matrices, people)
+        matrices = np.asarray(domain.matrices)
+        given = admitted_points(domain.manifold, domain.ball, matrices, people)
         asked = FittedPoints(domain.manifold, domain.ball, budget, *given)
         public = isinstance(domain.ball, Ball)
 
