@@ -57,16 +57,15 @@ def test_the_chain_of_lines_is_exact_for_a_gaussian_up_to_its_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    "guarantee",
+    ("guarantee", "size"),
     [
-        batches(),
-        participation(gaussian(2.0), agents=20, sampled=2, rounds=30),
-        gaussian(8.0).compose(approximate(0.1, 1e-7)),
-        subsampled_gaussian(1.5, population=500, batch_size=5, steps=50, sampling="poisson"),
-        approximate(0.1, 1e-6).repeat(3),
+        (batches(), 5),
+        (participation(gaussian(2.0), agents=20, sampled=2, rounds=30), 2),
+        (gaussian(8.0).compose(approximate(0.1, 1e-7)), 5),
+        (subsampled_gaussian(1.5, population=500, batch_size=5, steps=50, sampling="poisson"), 2),
+        (approximate(0.1, 1e-6).repeat(3), 5),
     ],
 )
-@pytest.mark.parametrize("size", [2, 5])
 def test_every_kind_of_part_has_a_group(guarantee: Guarantee, size: int) -> None:
     """Above one record's figure, and never above the general rule for (epsilon, delta)."""
     group = guarantee.group(size)

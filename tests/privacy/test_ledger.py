@@ -85,9 +85,9 @@ CHARGES = {
 @pytest.mark.parametrize(
     ("kind", "each"),
     [
-        ("gaussian", 1_000),
+        ("gaussian", 400),
         ("pure", 1_000),
-        ("mixed", 1_000),
+        ("mixed", 400),
         pytest.param("gaussian", 12_500, marks=pytest.mark.slow),
         pytest.param("pure", 12_500, marks=pytest.mark.slow),
         pytest.param("mixed", 12_500, marks=pytest.mark.slow),
