@@ -15,7 +15,7 @@ from riemdp.audit._unbounded import Unbounded
 
 _PLACES = {
     "rows of a part": "domains._sums.MOST_ROWS",
-    "bytes taken whole": "domains._sources.WHOLE",
+    "bytes taken whole": "domains._reading.WHOLE",
     "rows read at once": "domains._sources._NEAR",
     "entries of batches in a file": "optimizers._streamed.ENTRIES",
     "entries of a block": "optimizers._driver.ENTRIES",
@@ -263,7 +263,8 @@ Doors = _names(
         "domains._labels": "NO_CLASS admit_labels admit_people public_classes",
         "domains._clamp": "INSIDE clamp clamp_flagged slack",
         "domains._sums": "BLOCK Total mean_of pairwise_sum streamed_error summation_error",
-        "domains._sources": "Chosen Held Map Miscounted _counted source_of taken",
+        "domains._reading": "Miscounted _counted source_of taken",
+        "domains._sources": "Chosen Held Map",
         "domains._stream": "Stream",
         "_errors": "check_float64",
         "_files": "staged write_text",

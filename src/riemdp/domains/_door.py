@@ -21,18 +21,8 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._clamp import LOOSE, folded
 from ._domain import Domain
-from ._sources import (
-    AbstractSource,
-    Columns,
-    Held,
-    as_float64,
-    form_of,
-    read_rows,
-    same_count,
-    source_of,
-    taken,
-    unmasked,
-)
+from ._reading import as_float64, form_of, read_rows, source_of, taken, unmasked
+from ._sources import AbstractSource, Columns, Held, same_count
 from ._stream import Stream, stream_of
 
 

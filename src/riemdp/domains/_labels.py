@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import InvalidArgument
-from ._sources import form_of, unmasked
+from ._reading import form_of, unmasked
 
 NO_CLASS = -1
 _MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")  # what NumPy and pandas write for no label

@@ -9,9 +9,8 @@ import functools
 import math
 import mmap
 import secrets
-import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from .._errors import InvalidArgument
 from .._trees import leaves, map_leaves
 
 _READ = 1 << 23  # numbers that are read at a time where the file is made of large pieces
-WHOLE = 1 << 31  # bytes of records, as float64, that are taken into memory from a file
 _NEAR = 1 << 11  # numbers around a single record that are read with it
 _TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
@@ -29,26 +27,6 @@ _FLOAT = np.dtype(np.float64)
 
 class Unreadable(InvalidArgument):
     """Records that could not be read. Nothing of them is in the message."""
-
-
-def unmasked(X: Any) -> np.ndarray:
-    """Many records as an array, masked entries as NaN. Entries that are no numbers stay what they
-    are: they are read record by record.
-    """
-    array = np.asarray(X)
-    if not isinstance(X, np.ma.MaskedArray):
-        return array
-    masked = np.ma.getmaskarray(X)
-    if array.dtype.kind in "fiub":
-        return np.where(masked, np.nan, as_float64(array))
-    objects = array.astype(object)
-    objects[masked] = None
-    return objects
-
-
-def as_float64(array: np.ndarray) -> np.ndarray:
-    with np.errstate(all="ignore"):  # a warning would depend on one record
-        return array.astype(np.float64, copy=False)
 
 
 def checksum(part: Any, start: int) -> int:
@@ -244,9 +222,14 @@ class Map(Sliced):
 
 
 class Computed(Sliced):
-    """The rows of a Dask array, computed on whatever scheduler is active."""
+    """The rows of a Dask array, computed on whatever scheduler is active.
 
-    def __init__(self, array: Any):
+    Args:
+        array: The array.
+        counted: What is made of each block: an array of as many records as it was said to hold.
+    """
+
+    def __init__(self, array: Any, counted: Callable[..., np.ndarray]):
         if any(not math.isfinite(size) for size in array.shape):
             raise InvalidArgument(
                 "argument `X` is a Dask array whose blocks have unknown sizes; call"
@@ -254,23 +237,11 @@ class Computed(Sliced):
             )
         # Noise is for as many records as the array says. Dask believes what it is told of blocks.
         nothing = np.empty((0,) * array.ndim, array.dtype)
-        super().__init__(array.map_blocks(_counted, dtype=array.dtype, meta=nothing))
+        super().__init__(array.map_blocks(counted, dtype=array.dtype, meta=nothing))
 
     def read(self, start: int, stop: int) -> Any:
         with np.errstate():  # what a block tells NumPy ends with it
             return np.asarray(self.array[start:stop])
-
-
-class Miscounted(Exception):
-    """A block that does not hold the records that the array says it holds."""
-
-
-def _counted(block: Any, block_info: Any) -> np.ndarray:
-    """The block as an array of as many records as it was said to hold, masked entries as NaN."""
-    found = unmasked(block)
-    if found.shape != tuple(block_info[None]["chunk-shape"]):
-        raise Miscounted
-    return found
 
 
 class Columns(AbstractSource):
@@ -313,23 +284,6 @@ class Chosen(AbstractSource):
         return self.read(start, stop)  # the source's errors, which name no rows
 
 
-def source_of(X: object, called: str = "X") -> AbstractSource | None:
-    """Where these records are to be read from in parts; None for records in memory.
-
-    It is decided by the type of X, never by what it holds or how much; `called` is the name of the
-    argument, for errors.
-    """
-    shape, kind = getattr(X, "shape", None), getattr(getattr(X, "dtype", None), "kind", "")
-    if not (isinstance(shape, tuple) and shape and kind and kind in "fiub"):
-        return None
-    if isinstance(X, np.memmap):
-        return Map(X, called)
-    package = type(X).__module__.partition(".")[0]
-    if package in ("h5py", "zarr"):
-        return Sliced(X)
-    return Computed(X) if package == "dask" else None
-
-
 def same_count(name: str, counts: Sequence[int]) -> int:
     """How many records there are, of which several arrays hold a part each.
 
@@ -342,63 +296,3 @@ def same_count(name: str, counts: Sequence[int]) -> int:
             f" {sorted(set(counts))}"
         )
     return counts[0]
-
-
-def taken(name: str, X: Any) -> Any:
-    """What is given is taken into memory: X itself, or what a mapped file holds.
-
-    Raises:
-        InvalidArgument: From its shape, where an array of a file is larger than `WHOLE`; or a
-            mapped file cannot be read.
-    """
-    source = source_of(X, name)
-    if source is None:
-        return X
-    size = 8 * math.prod(X.shape)
-    if size > WHOLE:
-        raise InvalidArgument(
-            f"argument `{name}` of shape {tuple(X.shape)} comes from a file and would be taken into"
-            f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
-            " or a function that reads records in parts (docs/scale.md)"
-        )
-    source.called = name
-    return source.fetched(0, source.n)
-
-
-# ------------------------------------------------------------------ records, one by one
-def read_rows(records: Sequence[Any] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Records read one by one; NaN for one that is no array of real numbers of this shape."""
-    out = np.full((len(records), *shape), np.nan)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a warning would depend on one record
-        for i, record in enumerate(records):
-            row = read_row(record)
-            if row is not None and row.shape == shape:
-                out[i] = row
-    return out
-
-
-def read_row(record: object) -> np.ndarray | None:
-    """One record as float64, or None where it is not an array of real numbers."""
-    try:
-        array = _plain(record)
-        kind = array.dtype.kind
-        if kind == "c":
-            return np.where(np.imag(array) == 0, np.real(array), np.nan).astype(np.float64)
-        return array.astype(np.float64) if kind in "fiubOUS" else None
-    except Exception:  # whatever one record does when it is read, it is private
-        return None
-
-
-def _plain(x: object) -> np.ndarray:
-    if isinstance(x, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
-    return np.asarray(x)
-
-
-def form_of(x: object) -> str:
-    """What an argument is, without its values."""
-    shape = getattr(x, "shape", None)
-    if isinstance(shape, tuple):
-        return f"an array of shape {shape}"
-    return f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else "")

@@ -16,18 +16,8 @@ from .._errors import InvalidArgument
 from .._namespace import is_jax
 from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
-from ._sources import (
-    AbstractSource,
-    Columns,
-    Held,
-    as_float64,
-    form_of,
-    read_row,
-    read_rows,
-    source_of,
-    taken,
-    unmasked,
-)
+from ._reading import as_float64, form_of, read_row, read_rows, source_of, taken, unmasked
+from ._sources import AbstractSource, Columns, Held
 from ._stream import Stream, stream_of
 
 

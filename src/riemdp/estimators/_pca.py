@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude
 from ..domains._check import refuse_invalid
-from ..domains._sources import taken, unmasked
+from ..domains._reading import taken, unmasked
 from ..domains._stacks import admit_stack
 from ..inference._counts import warn_of_counts
 from ..manifolds import Euclidean
