@@ -106,17 +106,17 @@ class SPDNet(Classifier):
     def embedded(self, w: Point, x: Array) -> Any:
         """The entries of the logarithm of the last matrix."""
         first, *others = w[:-1]
-        x, eig = self._layer(first, x)
+        image, eig = self._layer(first, x)
         for frame in others:
-            x, eig = self._layer(frame, x)
-        return spectral.pack(spectral.apply("log", x, eig))
+            image, eig = self._layer(frame, image)
+        return spectral.pack(spectral.apply("log", image, eig))
 
     def _layer(self, frame: Array, x: Array) -> tuple[Any, spectral.Spectrum]:
         """BiMap and ReEig, with the decomposition of what comes out."""
-        x = spectral.sym(frame.T @ x @ frame)
-        eig = spectral.spectrum(x)
+        image = spectral.sym(frame.T @ x @ frame)
+        eig = spectral.spectrum(image)
         raised = eig._replace(values=jnp.maximum(eig.values, self.floor))
-        return spectral.apply("floor", x, eig, offset=jnp.asarray(self.floor)), raised
+        return spectral.apply("floor", image, eig, offset=jnp.asarray(self.floor)), raised
 
     def scores(self, w: Point, embedded: Array) -> Any:
         return w[-1][:, :-1] @ embedded + w[-1][:, -1]
@@ -190,16 +190,10 @@ def spdnet(sizes: Sequence[int], n_classes: int, *, floor: float = 1e-4) -> Prob
         Huang and Van Gool 2017. Proof of the guarantee: docs/proofs/gradient-descent.md.
 
     Examples:
-        >>> import numpy as np, riemdp
-        >>> problem = riemdp.problems.spdnet((4, 3, 2), 2)
-        >>> start = riemdp.problems.random_start(problem, 0)
-        >>> y = np.arange(600) % 2
-        >>> X = np.exp(2.0 * y)[:, None, None] * np.eye(4)
-        >>> how = riemdp.DPRSGD(steps=10, batch_size=100, learning_rate=0.5, clip_norm=1.0)
-        >>> net = riemdp.private_minimize(problem, (X, y), start, how, riemdp.Budget(3.0, 1e-5))
-        >>> p = riemdp.problems.class_probabilities(problem, net.value, X)
-        >>> bool(np.mean(np.argmax(p, axis=1) == y) > 0.9)
-        True
+        >>> import riemdp
+        >>> problem = riemdp.problems.spdnet((4, 3, 2), n_classes=2)
+        >>> [part.shape for part in riemdp.problems.random_start(problem, 0)]
+        [(4, 3), (3, 2), (2, 4)]
     """
     whole = tuple(integer(f"sizes[{i}]", k) for i, k in enumerate(sizes))
     if len(whole) < 2 or list(whole) != sorted(whole, reverse=True):
