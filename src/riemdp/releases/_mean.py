@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -375,13 +376,9 @@ def _searched(
         "search": search,
         **people_facts(given.grouped, found=True),
     }
-
-    def finish(release: Release) -> Release:
-        return _told(release, facts)
-
     ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(finish)
+    return ready.then(functools.partial(_told, facts=facts))
 
 
 def _of_tangents(
@@ -411,13 +408,9 @@ def _of_tangents(
         ),
         **people_facts(given.grouped),
     }
-
-    def finish(release: Release) -> Release:
-        return _told(release, facts)
-
     ready = both._ready((given.records, count), given.unit)
     warn_of(ready.guarantee, budget.delta, mean.n)
-    return ready.then(finish)
+    return ready.then(functools.partial(_told, facts=facts))
 
 
 def _check_budget(name: str, budget: Budget) -> None:

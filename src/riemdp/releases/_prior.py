@@ -9,7 +9,7 @@ from typing import Any
 
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import PriorMean, Release
+from ..mechanisms import PriorMean
 from ..mechanisms._base import Ready
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
@@ -40,13 +40,9 @@ def of_prior(
         "budget": budget,
         **people_facts(given.grouped, found=True),
     }
-
-    def finish(release: Release) -> Release:
-        return release._knowing(details)
-
     ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(finish)
+    return ready.then(lambda release: release._knowing(details))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
