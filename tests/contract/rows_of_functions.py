@@ -325,6 +325,18 @@ def of_two_arrays(data, given, **options):
     ).release
 
 
+def of_pairs(data, given, **options):
+    """The release of `private_two_sample` of pairs."""
+    return of_two_arrays(data, given, **{"paired": True, **options})
+
+
+def pairs_of_people(seed):
+    """A pair of everybody, and four of the first."""
+    whose = d.whose(d.PEOPLE + 3)
+    n = len(whose)
+    return {"A": d.matrices(seed, n), "B": d.matrices(seed + 1, n), "groups": whose}
+
+
 def of_first_sample(result):
     """The noisy vector of the sample that the record is in, and how far one record moves it."""
     return result.details["answers"][0], float(result.sensitivity)
@@ -416,6 +428,21 @@ OTHERS = (
             Refusal({"groups": (np.zeros((30, 2)), np.ones(60))}, why="labels in two columns"),
             Refusal({"groups": (np.zeros(60), np.ones(59))}, why="labels of other records"),
             Refusal({"groups": (np.zeros(60), np.zeros(60))}, why="a person in two samples"),
+        ),
+    ),
+    Entry(
+        "riemdp.private_two_sample",
+        "people in pairs",
+        "class means",
+        of_pairs,
+        pairs_of_people,
+        records="A",
+        moved=of_first_sample,
+        refusals=(
+            *WRONG_BUDGET,
+            *WRONG_BALL,
+            Refusal({"groups": np.zeros(5)}, why="labels of other pairs"),
+            Refusal({"of": "everybody"}),
         ),
     ),
     comparison(

@@ -48,7 +48,8 @@ class Comparison:
     Attributes:
         p_value: If the hypothesis is true, the probability that it is at most a is at most a; for
             populations, up to the normal approximation of means.
-        statistic: The weighted sum of squared distances of the noisy means from their average.
+        statistic: The weighted sum of squared distances of the noisy means from their average; of
+            pairs the weighted square of their mean difference.
         degrees: Its degrees of freedom: (number of samples - 1) times the dimension.
         distance: Between the two noisy means that are farthest apart.
         interval: Holds the distance of these two before noise (for populations: before sampling
@@ -164,14 +165,15 @@ class _Contrast:
     @classmethod
     def of(cls, means: Sequence[SampleMean]) -> _Contrast:
         weights = np.array([one.weight for one in means])
-        shares = weights / weights.sum()
+        # a single mean is compared with 0
+        shares = weights / weights.sum() if len(means) > 1 else np.zeros(1)
         y = np.stack([one.coordinates for one in means])
         squares = np.sum((y - shares @ y) ** 2, axis=1)
         return cls(means, math.sqrt(float(weights @ squares)), np.sqrt(weights * (1.0 - shares)))
 
     @property
     def degrees(self) -> int:
-        return (len(self.means) - 1) * len(self.means[0].coordinates)
+        return max(len(self.means) - 1, 1) * len(self.means[0].coordinates)
 
     @property
     def slack(self) -> float:
@@ -216,14 +218,16 @@ class _Contrast:
 def compared(
     means: Sequence[SampleMean], unit: float, hypothesis: str, *, exact: bool, reproducible: bool
 ) -> Comparison:
-    """The test of two or more noisy means; distances are in units of `unit`."""
+    """The test of two or more noisy means, or of one whether it is 0; distances are in units of
+    `unit`.
+    """
     every = _Contrast.of(means)
     statistic, p = every.root**2, every.p_value()
     covariances = [one.covariance for one in means if one.covariance is not None]
     if every.is_gaussian and len(covariances) == len(means):
         statistic, p = _whitened(means, covariances, every.degrees)
-    pairs = list(itertools.combinations(means, 2))
-    farthest = max(pairs, key=lambda pair: _apart(*pair))
+    pairs: list[Sequence[SampleMean]] = [*itertools.combinations(means, 2)] or [means]
+    farthest = max(pairs, key=_length)
     distance, width = _Contrast.of(farthest).interval(LEVEL / len(pairs))
     interval = unit * max(0.0, distance - width), unit * (distance + width)
     return Comparison(
@@ -231,8 +235,9 @@ def compared(
     )
 
 
-def _apart(one: SampleMean, other: SampleMean) -> float:
-    return float(np.linalg.norm(one.coordinates - other.coordinates))
+def _length(means: Sequence[SampleMean]) -> float:
+    """Of the difference of two means, or of a single one."""
+    return float(np.linalg.norm(np.subtract.reduce([one.coordinates for one in means])))
 
 
 def _whitened(
@@ -248,7 +253,7 @@ def _whitened(
     ]
     whole = np.sum(weights, axis=0)
     pulled = [w @ one.coordinates for w, one in zip(weights, means, strict=True)]
-    average = np.linalg.solve(whole, np.sum(pulled, axis=0))
+    average = np.linalg.solve(whole, np.sum(pulled, axis=0)) if len(means) > 1 else 0.0
     away = [one.coordinates - average for one in means]
     square = math.fsum(float(v @ w @ v) for v, w in zip(away, weights, strict=True))
     slack = math.fsum(math.sqrt(one.weight) * one.slack for one in means)
