@@ -103,6 +103,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "releases": (
         "GeodesicModel",
         "plan_mean_direction",
+        "plan_geodesic_regression",
         "plan_private_comparison",
         "plan_private_mean",
         "private_ball",

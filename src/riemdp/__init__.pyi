@@ -99,6 +99,7 @@ from .problems import check_gradient as check_gradient
 from .randomness import NoiseSource as NoiseSource
 from .randomness import noise_source as noise_source
 from .releases import GeodesicModel as GeodesicModel
+from .releases import plan_geodesic_regression as plan_geodesic_regression
 from .releases import plan_mean_direction as plan_mean_direction
 from .releases import plan_private_comparison as plan_private_comparison
 from .releases import plan_private_mean as plan_private_mean

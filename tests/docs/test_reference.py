@@ -48,6 +48,7 @@ RESULTS = {
     "riemdp.optimizers.HistoryRow",
     "riemdp.optimizers.Plan",
     "riemdp.releases.ComparisonRow",
+    "riemdp.releases.CurveRow",
     "riemdp.releases.DirectionRow",
     "riemdp.releases.MeanRow",
     "riemdp.releases.Plan",

@@ -192,3 +192,30 @@ def test_the_size_of_a_range_is_public_and_checked():
         private_geodesic_regression(
             wide, np.zeros((3, 2048)), np.zeros(3), Ball(np.zeros(2048), 1.0), BUDGET, t_range=AGES
         )
+
+
+# ------------------------------------------------------------------------------- the plan
+@pytest.mark.parametrize("t_range", [AGES, [(0.0, 1.0), (2.0, 3.0)]])
+def test_a_plan_foretells_the_band(t_range):
+    """Of records on a constant curve, whose covariates fill their range."""
+    rng, n = np.random.default_rng(0), 2000
+    low, high = np.array(t_range).T
+    t, X = rng.uniform(low, high, (n, *np.shape(low))), np.tile(np.eye(2), (n, 1, 1))
+    row = riemdp.plan_geodesic_regression(SPACE, BALL, n, BUDGET, t_range=t_range)[0]
+    model = release(X, t, t_range=t_range).value
+    told = model.band(np.stack([(low + high) / 2, high]), of="curve")
+    assert told == pytest.approx([row.middle, row.end], rel=0.1)
+    assert row.scattered > row.end > row.middle
+
+
+def test_a_plan_of_a_search_knows_what_it_leaves():
+    rows = riemdp.plan_geodesic_regression(
+        SPACE, AdaptiveBall(), 3000, [BUDGET, Budget(1.0)], t_range=AGES
+    )
+    for row in rows:
+        assert row.need > 1
+        assert row.share < 1.0
+    found = release(*study(3000), AdaptiveBall())
+    assert found.details["share_of_regression"] == pytest.approx(rows[0].share)
+    with pytest.raises(InvalidArgument, match="t_range"):
+        riemdp.plan_geodesic_regression(SPACE, BALL, 10, BUDGET, t_range=5.0)

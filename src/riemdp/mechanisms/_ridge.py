@@ -80,7 +80,7 @@ def regressed(
     matrix[dim, dim] = of_one**2  # public
     moments, cross, square = matrix[:size, :size], matrix[:size, size:], matrix[size:, size:]
     mean = moments[:dim, dim] / of_one
-    length = max(float(np.linalg.norm(mean)), np.finfo(float).tiny)
+    length = max(float(np.linalg.norm(mean)), 1e-100)  # a plan's mean is 0, and 1 / 0^2 no number
     mean *= float(kept_shares(length, dim, deviation / (math.sqrt(2.0) * of_one)))
     values, vectors = np.linalg.eigh(moments[:dim, :dim] - np.outer(mean, mean))
     level = of_vector**2 * noise_level(dim, deviation)

@@ -6,6 +6,8 @@ from ._adaptive_plan import SearchRow as SearchRow
 from ._comparison import private_comparison
 from ._comparison_plan import ComparisonRow as ComparisonRow
 from ._comparison_plan import plan_private_comparison
+from ._curve_plan import CurveRow as CurveRow
+from ._curve_plan import plan_geodesic_regression
 from ._direction import DirectionRow as DirectionRow
 from ._direction import plan_mean_direction, private_mean_direction
 from ._geodesic_regression import GeodesicModel, private_geodesic_regression
@@ -22,6 +24,7 @@ from ._variance import private_frechet_variance
 
 __all__ = [
     "GeodesicModel",
+    "plan_geodesic_regression",
     "plan_mean_direction",
     "plan_private_comparison",
     "plan_private_mean",

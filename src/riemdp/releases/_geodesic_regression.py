@@ -177,7 +177,8 @@ def private_geodesic_regression(
             `with Ledger(...)`, if any.
 
     Returns:
-        A `Release` whose value is a `GeodesicModel`: `predict(t)`, `band(t, level)`.
+        A `Release` whose value is a `GeodesicModel`: `predict(t)`, `band(t, level)`, which
+        `plan_geodesic_regression` foretells.
 
     Raises:
         InvalidArgument: An argument is out of range, or n is too small for a search (from public
