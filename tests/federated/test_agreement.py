@@ -243,7 +243,9 @@ def noise(tmp_path_factory):
 
 def test_the_files_of_the_documentation_are_whole(tmp_path):
     page = Path(riemdp.__file__).parents[2] / "docs" / "howto" / "federated.md"
-    agreement, site, search = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    agreement, site, search = re.findall(
+        r"```toml[^\n]*\n(.*?)```", page.read_text(), flags=re.DOTALL
+    )
     agreed = _agreement(tmp_path, agreement)
     assert (agreed.terms.agents, agreed.terms.answers) == (3, 10)
     (tmp_path / "site.toml").write_text(site.replace("44c0...", agreed.fingerprint))
