@@ -45,22 +45,23 @@ def test_gradient_is_minus_twice_the_log_and_not_with_swapped_arguments():
     assert float(M.norm(P, gradient)) == pytest.approx(2 * float(M.dist(P, Q)), rel=1e-13)
 
 
-def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues():
+@pytest.mark.parametrize(("space", "metric"), [(M, 1.0), (SPDBuresWasserstein(4), 0.25)], ids=str)
+def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues(space, metric):
     eye = jnp.eye(4)
     functions = [
-        lambda p: M.squared_dist(p, eye),
-        lambda p: M.dist(p, eye),
-        lambda p: jnp.sum(M.log(p, 2.0 * eye) * P),
-        lambda p: jnp.sum(M.exp(p, eye) * P),
-        lambda p: jnp.sum(M.transport(p, 2.0 * eye, P) * Q),
-        lambda p: M.log_volume_density(p, eye),
-        lambda p: M.norm(p, 0.0 * eye),
+        lambda p: space.squared_dist(p, eye),
+        lambda p: space.dist(p, eye),
+        lambda p: jnp.sum(space.log(p, 2.0 * eye) * P),
+        lambda p: jnp.sum(space.exp(p, 0.1 * eye) * P),
+        lambda p: jnp.sum(space.transport(p, 2.0 * eye, P) * Q),
+        lambda p: space.log_volume_density(p, 0.1 * eye),
+        lambda p: space.norm(p, 0.0 * eye),
     ]
     for gradient in jax.jit(lambda p: [jax.grad(f)(p) for f in functions])(eye):
         assert np.isfinite(gradient).all()
-    hessian = jax.jit(jax.hessian(lambda p: M.squared_dist(p, eye)))(eye)
+    hessian = jax.jit(jax.hessian(lambda p: space.squared_dist(p, eye)))(eye)
     # At p = q = I the Hessian of the squared distance is twice the metric.
-    np.testing.assert_allclose(np.einsum("ijkl,kl->ij", hessian, P), 2 * P, atol=1e-13)
+    np.testing.assert_allclose(np.einsum("ijkl,kl->ij", hessian, P), 2 * metric * P, atol=1e-13)
 
 
 def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():

@@ -7,7 +7,6 @@ from __future__ import annotations
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -37,24 +36,9 @@ def test_accuracy_against_60_digits(condition, bound):
     assert max(errors.values()) < bound, errors
 
 
-def test_gradient_is_minus_twice_the_log_and_finite_at_ties():
+def test_gradient_is_minus_twice_the_log():
     gradient = M.egrad_to_rgrad(P, np.asarray(jax.jit(jax.grad(M._squared_dist))(P, Q)))
     np.testing.assert_allclose(gradient, -2 * M.log(P, Q), atol=1e-12)
-    eye = jnp.eye(4)
-    functions = [
-        lambda p: M.squared_dist(p, eye),
-        lambda p: M.dist(p, eye),
-        lambda p: jnp.sum(M.log(p, 2.0 * eye) * P),
-        lambda p: jnp.sum(M.exp(p, 0.1 * eye) * P),
-        lambda p: jnp.sum(M.transport(p, 2.0 * eye, P) * Q),
-        lambda p: M.log_volume_density(p, 0.1 * eye),
-        lambda p: M.norm(p, 0.0 * eye),
-    ]
-    for value in jax.jit(lambda p: [jax.grad(f)(p) for f in functions])(eye):
-        assert np.isfinite(value).all()
-    hessian = jax.jit(jax.hessian(lambda p: M.squared_dist(p, eye)))(eye)
-    # twice the metric, tr/4
-    np.testing.assert_allclose(np.einsum("ijkl,kl->ij", hessian, P), P / 2, atol=1e-13)
 
 
 def test_transport_is_an_isometry_without_sign_flips():

@@ -27,31 +27,6 @@ SMALL = {"sensitivity": 0.1, "epsilon": 1.0}
 OF_ZEROS = MeanGradient(R.Euclidean(2), np.zeros((4, 2)))
 
 
-def hyperbolic_grid(r, n=(400, 180)):
-    """Points of H^2 within r of the origin, with log volume weights."""
-    rho, phi = np.meshgrid(
-        (np.arange(n[0]) + 0.5) / n[0] * r,
-        (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi,
-        indexing="ij",
-    )
-    rho, phi = rho.ravel(), phi.ravel()
-    return np.stack(
-        [np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1
-    ), np.log(np.sinh(rho))
-
-
-def sphere_grid(r, n=(400, 180)):
-    rho, phi = np.meshgrid(
-        (np.arange(n[0]) + 0.5) / n[0] * r,
-        (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi,
-        indexing="ij",
-    )
-    rho, phi = rho.ravel(), phi.ravel()
-    return np.stack(
-        [np.cos(rho), np.sin(rho) * np.cos(phi), np.sin(rho) * np.sin(phi)], axis=1
-    ), np.log(np.sin(rho))
-
-
 def largest_loss(exponent_a, exponent_b, log_volume):
     """max |log density ratio| on the grid of two laws given by unnormalised log densities."""
 
@@ -71,7 +46,9 @@ def test_laplace_is_pure_and_tight_on_a_grid(space, epsilon):
     """
     manifold = R.Lorentz(3) if space == "H2" else R.Sphere(3)
     points, log_volume = (
-        hyperbolic_grid(30 * 0.1 / epsilon) if space == "H2" else sphere_grid(math.pi)
+        oracles.hyperbolic_grid(30 * 0.1 / epsilon)
+        if space == "H2"
+        else oracles.sphere_grid(math.pi)
     )
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=epsilon)
     a = np.asarray(manifold.exp(manifold.origin, np.array([0.0, 0.05, 0.0])))
@@ -90,7 +67,7 @@ def test_truncated_laplace_needs_and_gets_twice_the_scale():
     m = RiemannianLaplace(manifold, sensitivity=0.2, epsilon=epsilon, ball=ball)
     assert m.truncated
     assert m.scale == pytest.approx(2 * 0.2 / epsilon)
-    points, log_volume = hyperbolic_grid(1.0)
+    points, log_volume = oracles.hyperbolic_grid(1.0)
     a = np.asarray(manifold.exp(manifold.origin, np.array([0.0, 1.0, 0.0])))
     b = np.asarray(manifold.exp(manifold.origin, np.array([0.0, 0.8, 0.0])))
     da, db = (np.asarray(manifold.dist(x, points)) for x in (a, b))
@@ -181,7 +158,7 @@ def k_norm(manifold, ball, records, epsilon):
 def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
     manifold, ball, records = hyperbolic_data()
     m = k_norm(manifold, ball, records, 6.0)
-    points, log_volume = hyperbolic_grid(8.0, (900, 120))
+    points, log_volume = oracles.hyperbolic_grid(8.0, (900, 120))
     log_density = log_volume - gradient_norms(manifold, records, points) / m.scale
     cdf = oracles.cdf_from_weights(np.asarray(manifold.dist(manifold.origin, points)), log_density)
     exact = solved_mean(manifold, records)
@@ -207,7 +184,7 @@ def test_k_norm_is_pure_on_a_grid_for_worst_case_neighbours():
     manifold, ball, records = hyperbolic_data()
     epsilon = 6.0
     m = k_norm(manifold, ball, records, epsilon)
-    points, log_volume = hyperbolic_grid(8.0, (500, 120))
+    points, log_volume = oracles.hyperbolic_grid(8.0, (500, 120))
     neighbour = records.copy()
     neighbour[0] = np.asarray(manifold.exp(manifold.origin, np.array([0.0, -1.0, 0.0])))
     a, b = (-gradient_norms(manifold, x, points) / m.scale for x in (records, neighbour))
@@ -224,7 +201,7 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
     m = k_norm(sphere, ball, records, 4.0)
     mean = solved_mean(sphere, records)
     releases = np.stack([m.release(mean, rng=i).value for i in range(200)])
-    points, log_volume = sphere_grid(0.4)
+    points, log_volume = oracles.sphere_grid(0.4)
     log_density = log_volume - gradient_norms(sphere, records, points) / m.scale
     cdf = oracles.cdf_from_weights(np.asarray(sphere.dist(mean, points)), log_density)
     assert np.all(np.asarray(sphere.dist(sphere.origin, releases)) <= 0.4)

@@ -155,10 +155,13 @@ def test_in_flat_space_no_query_is_issued_between_anchors():
     assert gaussian_p_value(moved, 0.8 * plan.sigma / 2) < ALPHA
 
 
-def test_noise_between_anchors_follows_the_width():
-    """Step 1 adds z2 2 c_1 / b with c_1 = (L - mu) / 2 d(w_1, anchor), about the middle."""
+@pytest.mark.parametrize(("convexity", "width", "other"), [(-2.0, 2.0, 0.25), (1.5, 0.25, 2.0)])
+def test_variance_reduced_noise_follows_the_public_bound(convexity, width, other):
+    """Step 0 carries the anchor's noise only; step 1 adds z2 2 c_1 / b with c_1 = (L - mu) / 2
+    d(w_1, anchor), about the middle; L = 2.
+    """
     problem = problems.frechet_mean(FLAT)
-    optimizer = DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=1.5)  # L = 2
+    optimizer = DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=convexity)
     plan = plan_optimizer(problem, 9, optimizer, None, noise_std=1.0)
     plan = replace(plan, split=replace(plan.split, z2=0.75))
     z = np.rint(RNG.normal(size=(6000, 2, 6)) * plan.gradients[1].scale).astype(int)
@@ -171,11 +174,11 @@ def test_noise_between_anchors_follows_the_width():
         return Gradients.run_steps(work, Gradients.Carry(jnp.zeros(6)), anchor, block, span).state
 
     got = np.asarray(jax.vmap(run)(z))
-    # The difference 2 (w_1 - 0) is a quarter of |w_1| from the middle: not clipped.
+    # w_1 = -full, and the difference 2 (w_1 - 0) is (at most) c_1 from the middle: not clipped
     expected = -np.asarray(full) * 2 + 2 * np.asarray(full)
-    assert gaussian_p_value(got - expected, 0.5 * 0.25 * 0.3) > ALPHA
-    assert gaussian_p_value(got - expected, 0.5 * 0.25 * 0.3 * 0.8) < ALPHA
-    assert gaussian_p_value(got - expected, 0.5 * 2.0 * 0.3) < ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * width * 0.3) > ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * width * 0.3 * 0.8) < ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * other * 0.3) < ALPHA
 
 
 @pytest.mark.slow

@@ -17,6 +17,25 @@ def cdf_from_grid(points, log_density):
     return lambda x: np.interp(x, points, cumulative)
 
 
+def polar_grid(r, n, times, lengths):
+    """Points within r of the first axis, with log volume weights: cos and sin, or cosh and sinh."""
+    rho = (np.arange(n[0]) + 0.5) / n[0] * r
+    phi = (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi
+    rho, phi = (g.ravel() for g in np.meshgrid(rho, phi, indexing="ij"))
+    points = times(rho), lengths(rho) * np.cos(phi), lengths(rho) * np.sin(phi)
+    return np.stack(points, axis=1), np.log(lengths(rho))
+
+
+def hyperbolic_grid(r, n=(400, 180)):
+    """Of H^2."""
+    return polar_grid(r, n, np.cosh, np.sinh)
+
+
+def sphere_grid(r, n=(400, 180)):
+    """Of S^2."""
+    return polar_grid(r, n, np.cos, np.sin)
+
+
 def cdf_from_weights(values, log_weights):
     """Distribution function of weighted points (midpoints of a multidimensional grid)."""
     order = np.argsort(values)
