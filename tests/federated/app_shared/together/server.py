@@ -87,6 +87,8 @@ class Liar:
                 words = "nothing"
             elif reply.has_error():
                 words = reply.error.reason
+            elif (said := fact(reply.content, "declined")) is not None:
+                words = said
             else:
                 words = "answered"
                 self.keys[self.names[node]] = fact(reply.content, "key")
