@@ -155,7 +155,7 @@ class Stream(AbstractParts):
             last = part(one, np.zeros(1, dtype=bool), np.array([weight]))
             total.add((last, weight, 0.0))
         value, weight, outside = total.value
-        self.__dict__["count_outside"] = int(outside)
+        vars(self)["count_outside"] = int(outside)
         return value, float(weight)
 
     @functools.cached_property
