@@ -203,3 +203,14 @@ def test_the_smallest_samples_reject_nothing():
     X = np.zeros((400, 2))
     found = riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=uneven, rng=0)
     assert found.p_value > 0.01
+
+
+def test_labels_of_people_of_two_arrays_are_checked_each_by_itself():
+    """A number for a list was a TypeError."""
+    A, B = np.zeros((4, 2)), np.ones((4, 2))
+    people = np.arange(4)
+    ball, budget = riemdp.Ball(np.zeros(2), 2.0), riemdp.Budget(1.0, 1e-6)
+    for wrong in (5, people.reshape(2, 2), people[:3], "abcd", [0, 1, 2, None]):
+        for groups in ((wrong, people + 4), (people + 4, wrong)):
+            with pytest.raises(riemdp.InvalidArgument, match="`groups`"):
+                riemdp.private_two_sample(riemdp.Euclidean(2), A, B, ball, budget, groups=groups)
