@@ -7,13 +7,12 @@ mechanism on the rounded vector. Laplace noise is k + Z, P(Z = j) proportional t
 Rounding moves each coordinate by at most g / 2, so two neighbours by at most g sqrt(dim) more,
 which `on_grid` adds to the sensitivity. float64 holds k and the noise, so it rounds their exact
 sum once. Which numbers can come out is the same for all data.
-Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md.
 
 `Purse` hands this noise out by shares: it is the one place where a share of a budget becomes noise.
 To check what several answers of one release cost together, read it and `privacy/_noise.py`: a share
 is an exact fraction, it is taken before its noise is drawn, and once the shares would add up to
 more than 1 the answer is refused, undrawn. By the public plan of a mechanism that cannot happen.
-Proof: docs/proofs/private-ball.md.
+Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md, docs/proofs/private-ball.md.
 """
 
 from __future__ import annotations
