@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 
 import riemdp
 
-from .test_code_blocks import ROOT, blocks
+from .test_code_blocks import ROOT
 
 HOWTO = ROOT / "docs" / "howto"
+RECIPE = re.compile(r"^```py\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RNG = np.random.default_rng(7)
 CHANNELS = ["Fz", "Cz", "Pz"]
 
@@ -24,7 +26,8 @@ pytestmark = pytest.mark.conformance
 
 
 def recipe(page: str, package: str) -> str:
-    (code,) = [code for _, code in blocks(HOWTO / page, "py") if f"import {package}\n" in code]
+    recipes = RECIPE.findall((HOWTO / page).read_text(encoding="utf-8"))
+    (code,) = [code for code in recipes if f"import {package}\n" in code]
     return code
 
 
