@@ -218,7 +218,6 @@ Means = _names(
         "mechanisms._for_mean": "MeanFacts share_of_count LEAST MOST",
         "mechanisms._counted": "Counted OutsideCount",
         "domains._ends": "_bures_wasserstein_exp",
-        "manifolds._check": "draw_sample",
         "manifolds._lorentz": "between seen_from squared_chord",
         "manifolds._spectral_on_jax": "_divided_differences",
         "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"

@@ -15,7 +15,7 @@ import numpy as np
 from mpmath import mp
 
 from riemdp.manifolds import AbstractManifold
-from tests.seam import Means
+from riemdp.manifolds._check import draw_sample
 
 Vector = list[Any]
 DIGITS = 60
@@ -164,7 +164,7 @@ class Inputs:
 
 def ordinary(m: AbstractManifold, radius: float | None, key: int = 0) -> Inputs:
     # the batch size of `check`, so that both use one compilation
-    s = Means.draw_sample(m, key=key, radius=radius)
+    s = draw_sample(m, key=key, radius=radius)
     return Inputs(*(np.asarray(x) for x in (s.p, s.q, s.u, s.v)))
 
 
