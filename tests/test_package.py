@@ -126,6 +126,7 @@ MAY_BE_LOGGED = {
     "done",  # how many rounds are over
     "many",  # agents that are there
     "invited",
+    "joined",  # agents that came late
     "accepted",
     "refused",
     "missing",

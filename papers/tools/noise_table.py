@@ -71,8 +71,8 @@ The experiments of Han2024 and Huang2024 add Gaussian noise of variance
 to each of T gradients averaged over n records of norm at most L, and call the result (epsilon,
 delta)-private. Theorem and constant come from bounds that hold for some unstated c. One can
 simply compute what c = 1 gives. Replacing one record moves the average by at most 2 L/n, so with
-the full batch each step is a Gaussian release of noise multiplier z = sigma n / (2 L), and T of
-them are exactly one Gaussian release with
+the full batch each step is a Gaussian release of noise multiplier z = sigma n / (2 L). T of them
+are exactly one Gaussian release with
 
     mu = sqrt(T)/z = 2 epsilon / sqrt(log(1/delta)),
     delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu),
@@ -86,8 +86,8 @@ neighbours differing by the replacement of one record. T, n and L cancel. The fi
 
 The true epsilon is taken at the stated delta, the true delta at the stated epsilon.
 
-The stated delta is exceeded by factors of 3 to several hundred; a c between 1.7 and 4 would have
-made the statements true. This library never uses a formula with an unstated constant:
+The stated delta is exceeded by factors of 3 to several hundred; a constant c between 1.7 and 4
+would have made the statements true. This library never uses a formula with an unstated constant:
 `gaussian_noise_multiplier` inverts the exact profile.
 
 ## Variance-reduced steps
@@ -96,8 +96,8 @@ For DP-RSVRG, Huang2024 uses sigma^2 = m K log(1/delta) tau^2 / (n epsilon)^2 wi
 record. An inner step that draws the replaced record changes by up to 4 tau, a difference of two
 clipped gradients on either side, while sigma does not know about batches. At n = 1200, m = 166, K
 = 3, epsilon = 0.15, delta = 1e-4 the sampled part of the release alone has epsilon = {svrg} by
-the library's bound (fresh batches, without replacement, replace-one), and the full gradients it
-also reveals come on top.
+the library's bound (fresh batches, without replacement, replace-one). The full gradients that it
+also reveals are not yet in that figure.
 
 ## What this library certifies instead
 

@@ -18,6 +18,7 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
 from riemdp.federated import (
     Agreement,
+    Party,
     PriRFed,
     Refused,
     Setup,
@@ -51,10 +52,11 @@ def setup_of(folder: Path, noise: str = "local", **changed) -> Setup:
     prirfed = PriRFed(
         PROBLEM, LOCAL, rounds=ROUNDS, agents_per_round=3, participation="round-robin", **told
     )
-    keys = ()
+    keys = [None, None, None]
     if noise == "shared":
-        keys = tuple((name, Masks.new_key_file(folder / f"{name}.key")) for name in NAMES)
-    own = {"sites": NAMES, "keys": keys, "unit": "person"} | changed
+        keys = [Masks.new_key_file(folder / f"{name}.key") for name in NAMES]
+    parties = tuple(map(Party, NAMES, keys))
+    own = {"parties": parties, "unit": "person"} | changed
     return Setup(prirfed, START, BUDGET, agents=3, **own)
 
 

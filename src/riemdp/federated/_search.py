@@ -273,14 +273,12 @@ class SumsOverSites(SearchAnswers):
 
     def _say(self, number: int, ask: Ask, told: Mapping[str, Any]) -> None:
         """A new question in one line, for the person who watches the run."""
+        words, used = _WORDS[ask.kind].format(self.terms.counted), 100.0 * self.used
+        answered, asked = len(told["answered"]), len(told["asked"])
+        again = "" if told["values"] is not None else ": no sum, so it is asked again"
         log.info(
             "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
-            number,
-            _WORDS[ask.kind].format(self.terms.counted),
-            len(told["answered"]),
-            len(told["asked"]),
-            ": no sum, so it is asked again" if told["values"] is None else "",
-            100.0 * self.used,
+            *(number, words, answered, asked, again, used),
         )
 
     def _recalled(self, ask: Ask, number: int) -> dict[str, Any] | None:

@@ -304,11 +304,8 @@ def search(
     with shown():
         log.info("the agreement of this search is %s", terms.fingerprint)
         release = drive_search(terms, transport, timing=timing, journal=journal)
-        log.info(
-            "the search ends after %d questions; %s",
-            release.details["sums"],
-            _cost(release.guarantee, terms.budget.delta),
-        )
+        questions, spent = release.details["sums"], _cost(release.guarantee, terms.budget.delta)
+        log.info("the search ends after %d questions; %s", questions, spent)
     if result is not None:
         write_release(result, release, terms, journal)
     return release
