@@ -147,7 +147,7 @@ Masks = _names(
 # what a site does with a message
 Sites = _names(
     {
-        "federated._shared_sum": "Belonging noisy_sum summed",
+        "federated._shared_sum": "Belonging noisy_sum summed_gradients",
         "federated._aggregate": "moved_by_sum:moved",
         "federated._rounds": "admit_current is_outside",
         "federated._door": "admit keys_of next_key",

@@ -454,8 +454,9 @@ def test_ctrl_c_at_any_moment_of_a_real_run(riemdp, scans):
             running.send_signal(signal.SIGINT)
         error = running.communicate()[1]
         assert "Traceback" not in error, error
-        if running.returncode == 0 or "paid for" in error or "had been written" in error:
-            assert (folder / "m.npy").exists()
+        if (folder / "m.npy").exists():
+            # the interpreter's own end comes after the work, and an interrupt may end it there
+            assert running.returncode in {0, 130, -signal.SIGINT}, error
             assert book.read_bytes() != before
         else:
             assert running.returncode == 130, error

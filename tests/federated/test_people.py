@@ -48,7 +48,7 @@ def summed(records: np.ndarray, labels: np.ndarray, places: int = 16, seed: int 
 
 def whole(records) -> np.ndarray:
     """What a site adds, before noise, in steps of the grid."""
-    return Sites.summed(shared(), PLAN, records, NORTH)
+    return Sites.summed_gradients(shared(), PLAN, records, NORTH)
 
 
 def by_hand(records: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -28,8 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"riemdp {__version__}")
         return
     try:
+        import typer.main
+
         from ._app import app
+
+        command = typer.main.get_command(app)
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; no file was written and nothing was charged\n")
         raise SystemExit(_INTERRUPTED) from None
-    app(args=words, prog_name="riemdp")
+    command(args=words, prog_name="riemdp")

@@ -250,12 +250,12 @@ def noisy_sum(
         grouped = People(data, n, people.groups, people.places)
         account.check(shared.guarantee)  # before the choice of records is drawn
         data = grouped.drawn(source)
-    steps = summed(prirfed, shared, data, point)
+    steps = summed_gradients(prirfed, shared, data, point)
     account.pay(shared.guarantee)
     return steps + shared.noise(source)
 
 
-def summed(prirfed: PriRFed, shared: SharedSum, data: Any, point: Point) -> Integers:
+def summed_gradients(prirfed: PriRFed, shared: SharedSum, data: Any, point: Point) -> Integers:
     """The sum of the clipped gradients of a site's records, or people, in whole steps: private."""
     problem, records, center = prirfed.problem, PrivateRecords(data), np.zeros(shared.dim)
     if prirfed.local.is_confined:
