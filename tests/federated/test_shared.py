@@ -79,7 +79,7 @@ def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
     clip, plan = prirfed.clip, Sites.plan_shared(prirfed, BUDGET)
 
     def summed(records: np.ndarray) -> np.ndarray:
-        return Sites.summed(prirfed, plan, records, here)
+        return Sites.summed_gradients(prirfed, plan, records, here)
 
     first = summed(data)
     moved = []
@@ -107,7 +107,9 @@ def integers(records: np.ndarray, dim: int = 3) -> np.ndarray:
         riemdp.problems.frechet_mean(space), loss=_loss, gradient=_gradient
     )
     prirfed = settings(problem=problem, local=dataclasses.replace(LOCAL, clip_norm=1.0))
-    return Sites.summed(prirfed, Sites.plan_shared(prirfed, BUDGET), records, np.zeros(dim))
+    return Sites.summed_gradients(
+        prirfed, Sites.plan_shared(prirfed, BUDGET), records, np.zeros(dim)
+    )
 
 
 def _loss(w, z):
@@ -296,7 +298,7 @@ def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 4000
     seen = []
     for side in (1e6, -1e6):
         records = np.array([[side], [0.0]])
-        values = Sites.summed(prirfed, shared, records, start)
+        values = Sites.summed_gradients(prirfed, shared, records, start)
         noise = source.discrete_gaussians(shared.share, (3, runs, 1))
         noise[0] *= dropped < 2
         noise[1] *= dropped < 1
