@@ -22,7 +22,7 @@ import riemdp
 from papers.checks import write_between
 from riemdp import problems
 
-from .public_data import ssvep
+from .public_data_sets import ssvep
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "networks.md"
 MARKERS = "<!-- measured -->", "<!-- end of measured -->"

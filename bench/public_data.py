@@ -181,6 +181,25 @@ def _accuracy(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return np.nan if model is None else float(np.mean(model.predict(X) == y))
 
 
+def _compare(
+    train: Labelled,
+    test: Labelled,
+    ways: dict[str, dict[str, Any]],
+    seed: int,
+    found: dict[tuple[float, str], list[float]],
+    alone: str = "public prior",
+) -> None:
+    """Add the accuracies of one split, and that and the plan of the public model in `alone`."""
+    for epsilon in EPSILONS:
+        for way, given in ways.items():
+            model = _fitted(*train, epsilon, seed, **given)
+            found.setdefault((epsilon, way), []).append(_accuracy(model, *test))
+            if way == alone:
+                figure = float(np.mean(model.public_predict(test[0]) == test[1]))
+                found.setdefault((epsilon, "public model alone"), []).append(figure)
+                found.setdefault((epsilon, "plan"), []).append(float(model.plan_.alone))
+
+
 def of_classes(title: str, load: Callable[[], Labelled], each: int) -> list[str]:
     """Accuracy on the last classes, with the first ones as public records: another task."""
     header = _header(title, OF_CLASSES)
@@ -208,13 +227,8 @@ def of_classes(title: str, load: Callable[[], Labelled], each: int) -> list[str]
             "private labels": {"ball": prior, "labels": "private", "classes": names[-half:]},
             "wrong public labels": {"ball": wrong},
         }
-        for epsilon in EPSILONS:
-            for way, given in ways.items():
-                model = _fitted(X[train], label[train], epsilon, seed, **given)
-                figure = _accuracy(model, X[test], label[test])
-                found.setdefault((epsilon, way), []).append(figure)
-            alone = float(np.mean(model.public_predict(X[test]) == label[test]))
-            found.setdefault((epsilon, "public model alone"), []).append(alone)
+        sides = (X[train], label[train]), (X[test], label[test])
+        _compare(*sides, ways, seed, found, alone="wrong public labels")
     return header + _rows(f"{each} a class", OF_CLASSES, found)
 
 
@@ -233,18 +247,11 @@ def of_one_person() -> list[str]:
         train = np.concatenate([rows[:EACH] for rows in own])
         test = np.concatenate([rows[EACH:] for rows in own])
         ways = {
-            "private ball": None,
-            "public prior": labelled[one],
-            "without public labels": without[one],
+            "private ball": {},
+            "public prior": {"ball": labelled[one]},
+            "without public labels": {"ball": without[one]},
         }
-        for epsilon in EPSILONS:
-            for way, ball in ways.items():
-                model = _fitted(X[train], y[train], epsilon, seed, ball=ball)
-                figure = _accuracy(model, X[test], y[test])
-                found.setdefault((epsilon, way), []).append(figure)
-                if way == "public prior":
-                    alone = float(np.mean(model.public_predict(X[test]) == y[test]))
-                    found.setdefault((epsilon, "public model alone"), []).append(alone)
+        _compare((X[train], y[train]), (X[test], y[test]), ways, seed, found)
     first = f"{EACH} a class"
     return _header("EMG", OF_ONE_PERSON) + _rows(first, OF_ONE_PERSON, found)
 
@@ -275,20 +282,11 @@ def trials() -> list[str]:
     for seed in range(SPLITS):
         _, train, test = _sides(seed)
         ways = {
-            "private ball": None,
-            "public prior": _ssvep_prior(seed),
-            "wrong public labels": _ssvep_prior(seed, 1),
+            "private ball": {},
+            "public prior": {"ball": _ssvep_prior(seed)},
+            "wrong public labels": {"ball": _ssvep_prior(seed, 1)},
         }
-        for epsilon in EPSILONS:
-            for way, ball in ways.items():
-                model = _fitted(X[train], y[train], epsilon, seed, ball=ball)
-                figure = _accuracy(model, X[test], y[test])
-                found.setdefault((epsilon, way), []).append(figure)
-                if way == "public prior":
-                    alone = float(np.mean(model.public_predict(X[test]) == y[test]))
-                    found.setdefault((epsilon, "public model alone"), []).append(alone)
-                    said = float(model.plan_.alone)
-                    found.setdefault((epsilon, "plan"), []).append(said)
+        _compare((X[train], y[train]), (X[test], y[test]), ways, seed, found)
     return _header("SSVEP", OF_TRIALS) + _rows(f"{TRIALS} a class", OF_TRIALS, found)
 
 
