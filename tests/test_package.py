@@ -117,24 +117,17 @@ MAY_BE_LOGGED = {
     # the kind of an error and the line of code, without its words
     "_place_of",
     "__cause__",
-    "agreement",  # the hash of the public terms of a run
-    "agreed",
-    "fingerprint",
+    "fingerprint",  # the hash of the public terms of a run
     "terms",  # the public terms of a run, by which a site counts its answers
     "len",
-    "round",
     "done",  # how many rounds are over
     "many",  # agents that are there
-    "invited",
     "joined",  # agents that came late
-    "accepted",
-    "refused",
     "missing",
     "sizes",
     "records",
     "there",
     "wanted",
-    "eligible",
     "server",
     "record",
     # the line of a closed round (counts), and how many rounds there are
@@ -146,31 +139,25 @@ MAY_BE_LOGGED = {
     "here",
     "status",
     "_ended",
-    # the line of a question of a search: its number, its kind, how many sites answered, whether it
+    # the line of a question of a search: its number, how many sites answered, whether it
     # is asked again, and the public share of the budget that is used; how many were asked before
     "number",
     "words",  # what a question counts, of records or people
     "asked",
-    "kind",
     "answered",
     "again",
     "used",
-    "journal",
     "before",
     # how a search ended: its number of questions, and what the public terms say that it cost
     "questions",
     "spent",
-    "unit",  # record or person
-    "delta",
     # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of
     # error an agent chose to send.
     "name",
     "planned",
     "sigma",
-    "reply",
     "error",
     "reason",
-    "_reason",  # of a reply that is an error: its code and the words that the site sends
 }
 
 

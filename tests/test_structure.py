@@ -48,7 +48,6 @@ FACES = {
     "federated/_ball.py private_frechet_mean",
     "federated/_ball.py private_frechet_variance",
     "federated/_in_process.py run_in_process",
-    "federated/flower/_simulate.py simulate",
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py minimized",  # the same as `private_minimize`, at another's cost
