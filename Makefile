@@ -29,7 +29,7 @@ demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 # Half of what a process of its own costs is to read sources of packages once more, where nothing may keep what was read of them.
 # Assertions are rewritten, which takes each worker eight seconds, for those that failed alone: they run once more and show their values.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY)  ## the tests (about 11 minutes on two cores)
+test: $(READY)  ## the tests (about 10 minutes on two cores)
 	export XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tools/quick_flags.py)}"; \
 	$(PYTEST) --assert=plain || { $(BIN)/python -m pytest --lf --lfnf=none; false; }
 

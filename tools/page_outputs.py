@@ -131,13 +131,10 @@ def write(page: Path) -> None:
     other keys shows which numbers vary.
     """
     text = page.read_text(encoding="utf-8")
-    start = os.getcwd()
     runs = []
     for keys in (fixed_keys(), contextlib.nullcontext()):
-        with tempfile.TemporaryDirectory() as folder, keys:
-            os.chdir(folder)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), keys:
             runs.append(list(run(text, str(page))))
-            os.chdir(start)
     made, last = "", 0
     for (example, first), (_, second) in zip(*runs, strict=True):
         varies = first != second or example.title == VARIES
