@@ -8,19 +8,16 @@ no longer than the radius either. Proof: docs/proofs/comparison.md, Lemma 8.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..domains import AdaptiveBall, Ball
-from ..manifolds import AbstractManifold
-from ..privacy import Budget
-from ..privacy._noise import Noise
+from .._namespace import Floats
 from ..randomness import NoiseSource
 from ._at_centre import AbstractAtCentre, LabelledRecords
 from ._base import Drawn
 from ._class_sums import ClassSpreads
-from ._common import Floats
 from ._comparison import has_moments
 
 FIRST, SECOND = -1.0, 1.0  # what stands beside a record: with which sign it counts in a difference
@@ -48,17 +45,11 @@ class PairsNoise(AbstractAtCentre):
         "the sum of differences of clipped tangent vectors at one centre, and of their squares"
     )
 
-    def __init__(
-        self,
-        manifold: AbstractManifold,
-        where: Ball | AdaptiveBall,
-        *,
-        n: int,
-        budget: Budget | Noise,
-    ):
-        super().__init__(manifold, where, n=n, budget=budget)
-        moments = has_moments(self.noise, manifold.dim, n)
-        self.sums = ClassSpreads(n, 1, manifold.dim, (n,), moments)
+    @functools.cached_property
+    def sums(self) -> ClassSpreads:
+        """The vector that is released."""
+        n, dim = self.n, self.manifold.dim
+        return ClassSpreads(n, 1, dim, (n,), has_moments(self.noise, dim, n))
 
     @property
     def _coordinates(self) -> int:
