@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -99,7 +98,7 @@ def summation_error(n: int) -> float:
     levels = 1
     while n > BLOCK:
         n, levels = -(-n // BLOCK), levels + 1
-    return math.ulp(1.0) / 2 * BLOCK * levels if levels > 1 else math.ulp(1.0) / 2 * n
+    return _ULP * (BLOCK * levels if levels > 1 else n)
 
 
 def weighted_pairwise(terms: Any, weights: np.ndarray | None) -> Any:
