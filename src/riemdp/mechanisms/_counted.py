@@ -2,7 +2,8 @@
 
 To check the privacy of a release, read this file, `Purse` and `AbstractMechanism.release`:
 
-1. `share_of_count` shares the budget by public numbers (budget, n), before any record is read.
+1. `share_of_count` (`_for_mean`) shares the budget by public numbers (budget, n), before any record
+   is read.
 2. The count changes by at most 1 when one record is replaced, added or removed.
 3. `Counted._draw` draws the noise of the mean, made for its share, then that of the count.
 4. `Counted.guarantee` is that of the mean alone with the whole budget; `__init__` compares.
