@@ -366,7 +366,7 @@ class SearchTerms(Terms):
         for n in self.sizes.values():
             check_count("sites", n)
         needs_log(self.manifold, "a search over sites")
-        self.noise_of_sites, self.domain  # noqa: B018 - checks budget, tolerated and search
+        _ = self.noise_of_sites, self.domain  # each checks what it is made of
 
     @property
     def place(self) -> Point:
