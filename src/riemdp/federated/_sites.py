@@ -5,12 +5,14 @@ period, never for ever; `_in_process` has those of a run in one process.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from .._errors import real
+from .._errors import InvalidArgument, real
+from ._terms import SearchTerms, Setup
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
@@ -67,6 +69,27 @@ class Transport(Protocol):
         records).
         """
         ...
+
+
+def adds_enough(terms: Setup | SearchTerms, name: str, records: int, sigma: object) -> bool:
+    """Whether the plan is for a site of the size that it says, and it says that it adds the noise
+    of the plan; if not, why is in the log, and the run goes on without it.
+    """
+    try:
+        planned = terms.added_noise(records)
+    except InvalidArgument:
+        log.warning("agent %r says it has %d records: not enrolled", name[:80], records)
+        return False
+    if planned is None or (isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf):
+        return True
+    log.warning(
+        "agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its"
+        " settings or its version of riemdp differ from the server's",
+        name[:80],
+        sigma,
+        planned,
+    )
+    return False
 
 
 @dataclass(frozen=True)

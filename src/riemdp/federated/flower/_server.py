@@ -24,7 +24,7 @@ from .._drive import drive, drive_search
 from .._journal import Journal
 from .._result import write_release, write_result
 from .._search_sites import Ask
-from .._sites import Timing, log
+from .._sites import Timing, adds_enough, log
 from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, HELLO, TRAIN, fact, pack, unpack
@@ -168,7 +168,7 @@ class GridTransport:
         )
         if not sane:
             self._tell(node, f"says it is {str(name)[:80]!r}, which is not expected here")
-        elif self._adds_enough(name, records, sigma):
+        elif adds_enough(self._terms, name, records, sigma):
             for other in self._nodes.values():  # one that is gone had the name
                 other.name = "" if other.name == name else other.name
             node.name, node.records = name, records
@@ -179,25 +179,6 @@ class GridTransport:
         if node.told != reason:
             node.told = reason
             log.warning("a node %s", reason)
-
-    def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
-        try:
-            planned = self._terms.added_noise(records)
-        except InvalidArgument:
-            log.warning("agent %r says it has %d records: not enrolled", name[:80], records)
-            return False
-        if planned is None or (
-            isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf
-        ):
-            return True
-        log.warning(
-            "agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its"
-            " settings or its version of riemdp differ from the server's",
-            name[:80],
-            sigma,
-            planned,
-        )
-        return False
 
     def node_of(self, name: str) -> int:
         """The engine's number of an enrolled agent."""
