@@ -16,10 +16,11 @@ from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._options import ball_or_search
 from ..releases._prior import ALONE
+from ..releases._search_left import columns_of_search, what_is_left
 from ..releases._table import Column, Plan, budget_columns
 from ..statistics import PublicPrior
 from ..statistics._class_view import public_accuracy
-from ._where import FitRow, enough_from, what_is_left
+from ._fit_row import FitRow, enough_from
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,8 +87,7 @@ def _accuracy(x: float | None) -> str:
 _COLUMNS: tuple[Column[ClassifierRow], ...] = (
     *budget_columns(),
     Column("rule", lambda row: row.mechanism),
-    Column("found from n =", lambda row: f"{row.need:,}"),
-    Column("share for the classifier", lambda row: f"{100 * row.share:.0f} %"),
+    *columns_of_search("classifier"),
     Column("noise", lambda row: f"{row.noise:.2g}"),
     Column("noise 0.2 from records per class", lambda row: f"{row.records_a_class:,}"),
     Column("public model alone", lambda row: _accuracy(row.public_accuracy)),

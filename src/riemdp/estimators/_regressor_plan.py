@@ -14,8 +14,9 @@ from ..mechanisms._ridge import noise_level
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._options import ball_or_search
+from ..releases._search_left import columns_of_search, what_is_left
 from ..releases._table import Column, Plan, budget_columns
-from ._where import FitRow, enough_from, what_is_left
+from ._fit_row import FitRow, enough_from
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,8 +46,7 @@ class RegressorRow(FitRow):
 
 _COLUMNS: tuple[Column[RegressorRow], ...] = (
     *budget_columns(),
-    Column("found from n =", lambda row: f"{row.need:,}"),
-    Column("share for the regression", lambda row: f"{100 * row.share:.0f} %"),
+    *columns_of_search("regression"),
     Column("noise", lambda row: f"{row.noise:.2g}"),
     Column("noise 0.1 from n =", lambda row: f"{row.enough:,}"),
     Column("", lambda row: row.verdict),

@@ -13,8 +13,8 @@ from ..domains import AdaptiveBall, Ball
 from ..inference._error_law import ErrorLaw, chi_exceeded, lengths_of
 from ..manifolds import AbstractManifold
 from ..mechanisms._comparison import SamplesNoise
-from ..mechanisms._search_plan import share_of_short_search
 from ..privacy import Budget
+from ._search_left import columns_of_search, what_is_left
 from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 
 _LEVEL, _POWER = 0.05, 0.8
@@ -40,8 +40,7 @@ class ComparisonRow(PlanRow):
 
 _COLUMNS: tuple[Column[ComparisonRow], ...] = (
     *budget_columns(),
-    Column("found from n =", lambda row: f"{row.need:,}"),
-    Column("share for the means", lambda row: f"{100 * row.share:.0f} %"),
+    *columns_of_search("means"),
     Column("distance found, by noise alone", lambda row: figure(row.by_noise, 3)),
     Column("of records that fill the ball", lambda row: figure(row.by_both, 3)),
 )
@@ -91,11 +90,8 @@ def _row(
     mechanism = SamplesNoise(
         manifold, ball, n=sum(counts), classes=len(counts), budget=budget, sizes=counts
     )
-    r, share, need = 1.0, 1.0, 1
-    if isinstance(ball, Ball):
-        r = float(ball.radius)
-    else:
-        share, need = 1.0 - share_of_short_search(mechanism.plan), mechanism.plan.need
+    r = float(ball.radius) if isinstance(ball, Ball) else 1.0
+    need, share = what_is_left(mechanism.n, manifold, mechanism.noise, ball)
     dim, width = manifold.dim, mechanism.sums.together
     scale = mechanism.noise.share(share).multiplier * mechanism.sums.sensitivity
     deviations = [r * mechanism.noise.deviation(scale, width) / n for n in counts[:2]]

@@ -18,9 +18,9 @@ from ..manifolds._spectral import pack
 from ..mechanisms._common import Floats
 from ..mechanisms._geodesic_regression import CovariateRange, FittedNoise, GeodesicNoise
 from ..mechanisms._ridge import regressed, weights
-from ..mechanisms._search_plan import share_of_short_search
 from ..privacy import Budget
 from ._geodesic_regression import CURVE, GeodesicModel
+from ._search_left import columns_of_search, what_is_left
 from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 
 
@@ -44,8 +44,7 @@ class CurveRow(PlanRow):
 
 _COLUMNS: tuple[Column[CurveRow], ...] = (
     *budget_columns(),
-    Column("found from n =", lambda row: f"{row.need:,}"),
-    Column("share for the curve", lambda row: f"{100 * row.share:.0f} %"),
+    *columns_of_search("curve"),
     Column("band in the middle", lambda row: figure(row.middle, 3)),
     Column("at the end", lambda row: figure(row.end, 3)),
     Column("there, of records that fill the ball", lambda row: figure(row.scattered, 3)),
@@ -99,11 +98,8 @@ def _row(
     covariates: CovariateRange,
 ) -> CurveRow:
     mechanism = GeodesicNoise(manifold, where, n=n, budget=budget, covariates=covariates)
-    ball, share, need = Ball(manifold.origin, 1.0), 1.0, 1
-    if isinstance(where, Ball):
-        ball = where
-    else:
-        share, need = 1.0 - share_of_short_search(mechanism.plan), mechanism.plan.need
+    ball = where if isinstance(where, Ball) else Ball(manifold.origin, 1.0)
+    need, share = what_is_left(n, manifold, mechanism.noise, where)
     scale = mechanism.noise.share(share).multiplier * mechanism.moments.sensitivity
     deviation = mechanism.noise.deviation(scale, mechanism.moments.size)
 

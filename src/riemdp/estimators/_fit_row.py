@@ -1,6 +1,4 @@
-"""Where the matrices of an estimator are expected, and what it costs to find that out: from public
-numbers alone.
-"""
+"""What plans of fits in a tangent space share: their row, and how many records are enough."""
 
 from __future__ import annotations
 
@@ -8,12 +6,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import ClassVar
 
-from .._errors import invalid
-from ..domains import AdaptiveBall, Ball
-from ..manifolds import AbstractManifold
-from ..mechanisms._for_mean import check_wanted, share_of_count
-from ..mechanisms._search_plan import plan_short_search, share_of_short_search
-from ..privacy._noise import Noise
 from ..releases._table import PlanRow, smallest_count
 
 
@@ -73,25 +65,3 @@ def enough_from(at: Callable[[int], tuple[int, float, float]], good: float) -> i
         return count >= need and noise <= good
 
     return smallest_count(1, is_enough)
-
-
-def what_is_left(
-    n: int,
-    manifold: AbstractManifold,
-    noise: Noise,
-    where: Ball | AdaptiveBall,
-    count_outside: bool | None,
-) -> tuple[int, float]:
-    """The number of records that a search for a centre needs, 1 without one, and the share of the
-    budget that it, or a count of records outside a public ball, leaves.
-    """
-    if not isinstance(where, AdaptiveBall):
-        return 1, 1.0 - float(share_of_count(noise, n, count_outside))
-    if count_outside:
-        raise invalid("count_outside", count_outside, "it goes with a public ball; leave it out")
-    check_wanted(count_outside)
-    domain = where.on(manifold)
-    search = plan_short_search(
-        noise, n, manifold.dim, scales=domain.scales, largest=1.0, smallest=domain.ratio
-    )
-    return search.need, max(1.0 - share_of_short_search(search), 1e-6)
