@@ -71,6 +71,13 @@ def load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
+def seconds(work: Callable[[], Any]) -> float:
+    """Processor time of a call."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
 def paired(
     ours: Callable[[], Any],
     theirs: Callable[[], Any],

@@ -9,8 +9,6 @@ other work; what a round takes between machines is in `bench_federated`.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,17 +17,12 @@ import riemdp
 from riemdp import DPRGD, DPRSGD, Budget, PriRFed
 from riemdp.federated import plan_federated, run_in_process
 
+from ._timing import seconds
+
 SPACE, BUDGET = riemdp.SPDAffineInvariant(11), Budget(1.0, 1e-6)
 PROBLEM = riemdp.problems.frechet_mean(SPACE)
 ONE = DPRGD(steps=1, learning_rate=0.2, clip_norm=1.0)
 BATCHES = DPRSGD(steps=5, batch_size=60, learning_rate=0.2, clip_norm=1.0)
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """Processor time of a call."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def rounds(sites: int, noise: str) -> float:

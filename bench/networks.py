@@ -10,7 +10,6 @@ real data are looked for in the folder `RIEMDP_DATA`.
 from __future__ import annotations
 
 import dataclasses
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import riemdp
 from papers.checks import write_between
 from riemdp import problems
 
+from ._timing import seconds
 from .public_data_sets import ssvep
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "networks.md"
@@ -160,18 +160,12 @@ def seconds_a_step() -> str:
         "without privacy": lambda: minimised(None),
         "gradient of the mean": by_gradient_of_the_mean,
     }
-    least = {name: min(map(_seconds, [way] * 3)) for name, way in ways.items()}
+    least = {name: min(map(seconds, [way] * 3)) for name, way in ways.items()}
     told = ", ".join(f"{name} {1e3 * used / TIMED:.1f} ms" for name, used in least.items())
     ratios = [least["private"] / used for used in list(least.values())[1:]]
     return f"Processor time of a step of {BATCH - 1} records of 24 x 24, in one run: {told}. " + (
         f"A private step takes {ratios[0]:.1f} and {ratios[1]:.1f} times as long as the others."
     )
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
 
 
 def main() -> None:

@@ -98,11 +98,9 @@ def _measure(split: Split, seed: int, found: dict[tuple[float, str], list[float]
     space = riemdp.SPDAffineInvariant(split.X.shape[1])
     truth = riemdp.frechet_mean(space, split.X).value
     prior = riemdp.PublicPrior(space, split.public, people=split.people)
-    center = prior.center
-    radius = float(np.quantile(np.asarray(space.dist(center, split.public)), 0.95))
     balls = {
         "private ball": None,
-        "public ball": riemdp.Ball(center, radius),
+        "public ball": _public_ball(space, prior, split.public),
         "public prior": prior,
     }
     for epsilon in EPSILONS:
@@ -111,10 +109,17 @@ def _measure(split: Split, seed: int, found: dict[tuple[float, str], list[float]
             released = _released(space, split.X, ball, budget, seed)
             away = np.nan if released is None else float(space.dist(truth, released))
             found.setdefault((epsilon, way), []).append(away)
-        alone = float(space.dist(truth, center))
+        alone = float(space.dist(truth, prior.center))
         found.setdefault((epsilon, "public mean alone"), []).append(alone)
         figure = np.nan if prior.error is None else prior.error
         found.setdefault((epsilon, "measured on public"), []).append(figure)
+
+
+def _public_ball(space: Any, prior: riemdp.PublicPrior, X: np.ndarray) -> riemdp.Ball:
+    """The ball about the public mean that holds 95 % of the public records."""
+    return riemdp.Ball(
+        prior.center, float(np.quantile(np.asarray(space.dist(prior.center, X)), 0.95))
+    )
 
 
 def _released(space: Any, X: np.ndarray, ball: Any, budget: riemdp.Budget, seed: int) -> Any:
@@ -219,10 +224,9 @@ def of_classes(title: str, load: Callable[[], Labelled], each: int) -> list[str]
         prior = riemdp.PublicPrior(space, X[public], label[public])
         called = names[-half:][np.searchsorted(names, label[public])]
         wrong = riemdp.PublicPrior(space, X[public], called)
-        radius = float(np.quantile(np.asarray(space.dist(prior.center, X[public])), 0.95))
         ways: dict[str, dict[str, Any]] = {
             "private ball": {},
-            "public ball": {"ball": riemdp.Ball(prior.center, radius)},
+            "public ball": {"ball": _public_ball(space, prior, X[public])},
             "public prior": {"ball": prior},
             "private labels": {"ball": prior, "labels": "private", "classes": names[-half:]},
             "wrong public labels": {"ball": wrong},
