@@ -278,7 +278,12 @@ class SumsOverSites(SearchAnswers):
         again = "" if told["values"] is not None else ": no sum, so it is asked again"
         log.info(
             "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
-            *(number, words, answered, asked, again, used),
+            number,
+            words,
+            answered,
+            asked,
+            again,
+            used,
         )
 
     def _recalled(self, ask: Ask, number: int) -> dict[str, Any] | None:
