@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from .._errors import InvalidArgument, invalid, one_of
@@ -11,20 +9,20 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold, admit_records
 from ..domains._labels import admit_labels, public_classes
 from ..inference import Comparison
-from ..inference._comparison import compared
 from ..inference._counts import warn_of_counts
 from ..inference._region import OF
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._at_centre import LabelledRecords
-from ..mechanisms._comparison import SamplesNoise, sample_means
+from ..mechanisms._comparison import SamplesNoise
 from ..mechanisms._parts import PublicParts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership, unit_of
+from ._comparison_of import comparison_of
 from ._options import ball_or_search, required_budget
 from ._people import facts as people_facts
 from ._people import of_groups
@@ -133,18 +131,11 @@ def private_comparison(
 
 def _tested(release: Release, mechanism: SamplesNoise, of: str) -> Comparison:
     """The test, from the release alone."""
-    r, noise = release.facts.radius, mechanism.noise
-    assert r is not None
     whose = "people's means" if release.facts.of_people else "records"
     said = f"the {mechanism.sums.classes} samples' means of clipped tangent vectors of {whose}"
-    noisy = np.concatenate(release.details["answers"]) / r
-    means = sample_means(mechanism.spreads, noisy, release.scale / r, noise)
-    if of == "sample":
-        means = [one.of_sample() for one in means]
     hypothesis = f"{said} are the same" + (" in the populations" if of == "population" else "")
-    exact = of == "sample" and not noise.is_pure
-    test = compared(means, r, hypothesis, exact=exact, reproducible=release.reproducible)
-    return dataclasses.replace(test, release=release._knowing({"query": said}))
+    spreads, noise = mechanism.spreads, mechanism.noise
+    return comparison_of(release, spreads, noise, of, said=said, hypothesis=hypothesis)
 
 
 def _samples(samples: object, rows: int) -> tuple[np.ndarray, int]:

@@ -4,7 +4,6 @@ pairs.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold, admit_records
 from ..domains._labels import admit_people, one_by_one
 from ..inference import Comparison
-from ..inference._comparison import compared
 from ..inference._counts import warn_of_counts
 from ..inference._region import OF
 from ..manifolds import AbstractManifold
@@ -23,7 +21,6 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._base import Ready
-from ..mechanisms._comparison import sample_means
 from ..mechanisms._pairs import FIRST, SECOND, PairsNoise
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
@@ -31,6 +28,7 @@ from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership, unit_of
 from ._comparison import private_comparison
+from ._comparison_of import comparison_of
 from ._options import ball_or_search, required_budget
 
 _CLIPPING = (
@@ -160,16 +158,8 @@ def _of_pairs(
 def _tested(release: Release, mechanism: AbstractMechanism[Any], of: str) -> Comparison:
     """The test of the mean difference against 0, from the release alone."""
     assert isinstance(mechanism, PairsNoise)
-    r, noise = release.facts.radius, mechanism.noise
-    assert r is not None
     whose = "people" if release.facts.of_people else "pairs"
     said = f"the mean difference of clipped tangent vectors of {whose}"
-    (noisy,) = release.details["answers"]
-    means = sample_means(mechanism.sums, noisy / r, release.scale / r, noise)
-    if of == "sample":
-        means = [one.of_sample() for one in means]
     hypothesis = f"{said} is 0" + (" in the population" if of == "population" else "")
-    exact = of == "sample" and not noise.is_pure
-    seeded = release.reproducible
-    test = compared(means, 2.0 * r, hypothesis, exact=exact, reproducible=seeded)
-    return dataclasses.replace(test, release=release._knowing({"query": said}))
+    sums, noise = mechanism.sums, mechanism.noise  # halves of differences were summed
+    return comparison_of(release, sums, noise, of, said=said, hypothesis=hypothesis, unit=2.0)
