@@ -41,6 +41,7 @@ NO_RELEASE = {
     "riemdp.releases.CurveRow": "a plan, from public numbers",
     "riemdp.releases.DirectionRow": "a plan, from public numbers",
     "riemdp.estimators.plan_private_regressor": "a plan, from public numbers",
+    "riemdp.estimators.FitRow": "a plan, from public numbers",
     "riemdp.estimators.RegressorRow": "a plan, from public numbers",
     "riemdp.releases.PriorRow": "a plan, from public numbers",
     "riemdp.releases.SearchRow": "a plan, from public numbers",

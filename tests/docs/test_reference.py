@@ -31,6 +31,7 @@ RESULTS = {
     "riemdp.audit.OneRunAudit",
     "riemdp.domains.InvalidRecord",
     "riemdp.estimators.ClassifierRow",
+    "riemdp.estimators.FitRow",
     "riemdp.estimators.RegressorRow",
     "riemdp.federated.FederatedPlan",
     "riemdp.federated.FederatedResult",

@@ -6,6 +6,7 @@ from ._center import PrivateTLCenter
 from ._classifier import PrivateTSClassifier
 from ._classifier_plan import ClassifierRow as ClassifierRow
 from ._classifier_plan import plan_private_classifier
+from ._fit_row import FitRow as FitRow
 from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
