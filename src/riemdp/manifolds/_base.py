@@ -82,6 +82,14 @@ class AbstractManifold(Operations):
         """
 
     @property
+    def _mean_curvature(self) -> float:
+        """The mean of the sectional curvature over all planes, or about that: how soon a mean is
+        found depends on it, and nothing else. Where none is known, the least that is not positive.
+        """
+        least, largest = (float(bound) for bound in self.curvature_bounds)
+        return least if least == largest else min(0.0, least)
+
+    @property
     @abstractmethod
     def is_hadamard(self) -> bool:
         """Whether the space is complete, simply connected and of non-positive curvature."""

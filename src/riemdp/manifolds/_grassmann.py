@@ -91,6 +91,10 @@ class Grassmann(Homogeneous):
         return (1.0, 1.0) if min(self.r, self.m - self.r) == 1 else (0.0, 2.0)
 
     @property
+    def _mean_curvature(self) -> float:
+        return (self.m - 2) / max(1, self.dim - 1)  # the Ricci curvature is m - 2
+
+    @property
     def is_hadamard(self) -> bool:
         return False
 

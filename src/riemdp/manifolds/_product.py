@@ -85,6 +85,12 @@ class Product(AbstractManifold):
         return (min(low + mixed), max(high + mixed))
 
     @property
+    def _mean_curvature(self) -> float:
+        # planes of two factors are flat
+        scalar = sum(m._mean_curvature * m.dim * (m.dim - 1) for m in self.manifolds)
+        return scalar / max(1, self.dim * (self.dim - 1))
+
+    @property
     def is_hadamard(self) -> bool:
         return all(m.is_hadamard for m in self.manifolds)
 

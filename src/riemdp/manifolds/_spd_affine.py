@@ -64,6 +64,12 @@ class SPDAffineInvariant(HomogeneousHadamard, AbstractSPD):
     def curvature_bounds(self) -> tuple[float, float]:
         return (0.0, 0.0) if self.k == 1 else (-0.5, 0.0)
 
+    @property
+    def _mean_curvature(self) -> float:
+        # the scalar curvature is -k (k - 1) (k + 2) / 8, from which most planes take little
+        scalar = -self.k * (self.k - 1) * (self.k + 2) / 8
+        return scalar / max(1, self.dim * (self.dim - 1))
+
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
         return congruence(linalg.inverse_lower(_factor(p)), sp.sym(v))
 

@@ -245,16 +245,17 @@ def _accelerated(
 
 
 def _usual_length(manifold: AbstractManifold, seen: Seen) -> float:
-    """About what the gradient has to be multiplied by where curvature is negative: 1 over the
-    second derivative along it, which is 1 for the part of the logarithms that lies along it and t
-    coth t for the rest, t the root mean square distance in units of the curvature.
+    """About what the gradient has to be multiplied by: 1 over the second derivative along it, which
+    is 1 for the part of the logarithms that lies along it and for the rest t coth t, or t cot t
+    where curvature is positive, t the root mean square distance in units of the curvature.
     """
-    lowest = float(manifold.curvature_bounds[0])
-    t = math.sqrt(max(0.0, -lowest) * seen.square) if math.isfinite(lowest * seen.square) else 0.0
-    if t < 1e-4:
+    curvature = manifold._mean_curvature
+    t = math.sqrt(abs(curvature) * seen.square)
+    if not 1e-4 < t < math.inf:
         return 1.0
+    across = t / math.tanh(t) if curvature < 0.0 else t / math.tan(min(t, 1.2))
     along = min(1.0, seen.residual**2 / seen.square)
-    return 1.0 / (along + (1.0 - along) * t / math.tanh(t))
+    return 1.0 / (along + (1.0 - along) * across)
 
 
 def _within(step: Floats, most: float) -> Floats:
