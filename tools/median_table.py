@@ -1,5 +1,5 @@
 """Measure private means and medians under gross outliers, and write the table into
-docs/geometric-median.md (between its two markers). Run it as
+docs/evidence/ball-search.md (between its two markers). Run it as
 `python -m tools.median_table`.
 
 A share of the records is replaced by one far point. The error is the distance of the release from
@@ -9,18 +9,17 @@ the centre of the records that are right, in units of their root-mean-square dis
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tools.private_ball_table import MARKERS
+from tools.private_ball_table import PAGE
 
 import riemdp as R
 from papers.checks import write_between
 from papers.data import digit_covariances
 
-PAGE = Path("docs/geometric-median.md")
+MARKERS = "<!-- outliers -->", "<!-- end of outliers -->"
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
 BUDGET = R.Budget(1.0, 1e-5)
 WIDE = 15.0  # the radius of a public ball of somebody who knows little
@@ -97,8 +96,7 @@ def main() -> None:
     head = "| data | n | method | " + " | ".join(f"{100 * s:.0f} %" for s in SHARES) + " |"
     lines = [head, "|---" * (3 + len(SHARES)) + "|"]
     lines += [row(name, method) for name in DATA for method in METHODS]
-    table = "\n".join(lines)
-    write_between(PAGE, MARKERS, f"\n{table}\n")
+    write_between(PAGE, MARKERS, "\n".join(lines))
 
 
 if __name__ == "__main__":

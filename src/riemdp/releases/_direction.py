@@ -45,7 +45,7 @@ def private_mean_direction(
 
     It takes one noisy mean and no ball, so records may be scattered over the whole sphere. Records
     that lie close together, in a ball that is known to the public, have less noise with
-    `private_frechet_mean` (docs/howto/sphere.md says from which concentration on).
+    `private_frechet_mean` (docs/howto/spaces.md says from which concentration on).
 
     Args:
         manifold: `Sphere(p)` for directions; `Grassmann(p, 1)` for axes, where x and -x are the
