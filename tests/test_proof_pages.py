@@ -155,8 +155,13 @@ def wrong_references(text: str) -> list[str]:
     return wrong
 
 
+def parts(text: str) -> list[str]:
+    """The proofs of a page, each with its own tables: the page, or its sections."""
+    return re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:] if f"\n#{CODE}" in text else [text]
+
+
 def lemmas_without_a_test(text: str) -> set[int]:
-    """Lemmas of a page that no row of its table of tests, nor a note on it, mentions."""
+    """Lemmas of a proof that no row of its table of tests, nor a note on it, mentions."""
     head, _, tests = text.partition("## Tests that check it")
     mentioned = re.findall(r"[Ll]emmas? ([\d, and]*\d)", tests)
     numbers = {int(n) for run in mentioned for n in re.findall(r"\d+", run)}
@@ -165,12 +170,16 @@ def lemmas_without_a_test(text: str) -> set[int]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_names_what_exists_and_checks_every_lemma(page):
-    text = page.read_text(encoding="utf-8")
-    assert text.index(CODE) < text.index(TESTS) < text.index(REST)
-    assert all(references(text))
-    assert not wrong_references(text)
-    assert not lemmas_without_a_test(text)
-    assert len(text.splitlines()) <= 120  # a reader checks one in ten minutes
+    whole = page.read_text(encoding="utf-8")
+    for text in parts(whole):
+        assert text.index(CODE) < text.index(TESTS) < text.index(REST)
+        assert all(references(text))
+        assert not wrong_references(text)
+        assert not lemmas_without_a_test(text)
+        assert len(text.splitlines()) <= 120  # a reader checks one in ten minutes
+    lemmas = _LEMMA.findall(whole)
+    assert len(lemmas) == len(set(lemmas))  # a number is one anchor of the page
+    assert sum(len(_LEMMA.findall(text)) for text in parts(whole)) == len(lemmas)
 
 
 def page_of(code: str, test: str) -> str:
@@ -198,6 +207,9 @@ def test_a_wrong_reference_and_an_unchecked_lemma_are_seen():
         assert len(wrong_references(wrong)) == 1, wrong
     page = "**Lemma 1 (a).** **Lemma 2.** **Lemma 3 (c).**\n## Tests that check it\n| Lemmas 1, 3 |"
     assert lemmas_without_a_test(page) == {2}
+    two = [f"## {name}\n#{page_of(code, here)}".replace("\n## ", "\n### ") for name in "AB"]
+    assert parts("# A page of two\n\n" + "".join(two)) == two
+    assert parts(page) == [page]
 
 
 def test_every_page_is_in_the_navigation_and_the_reference():
@@ -207,4 +219,4 @@ def test_every_page_is_in_the_navigation_and_the_reference():
     )
     for page in PAGES:
         assert f"proofs/{page.name}" in navigation
-        assert f"(../proofs/{page.name})" in reference
+        assert re.search(rf"\(\.\./proofs/{re.escape(page.name)}[)#]", reference)

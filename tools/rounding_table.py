@@ -17,9 +17,9 @@ HEAD = """# Rounding, and its public bounds
 
 A guarantee is stated for a sensitivity, and float64 moves a value too. How far is bounded by a
 formula of public numbers, `Domain.resolution`, which is added to the sensitivity
-([the proof](../proofs/lattice.md), Lemma 6). Written by `tools/rounding_table.py`: the worst error
-over hostile public centres and radii against 60 digits, with its bound. The bound has to be ten
-times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
+([the proof, Lemma 15](../proofs/gaussian.md#lemma-15)). Written by `tools/rounding_table.py`: the
+worst error over hostile public centres and radii against 60 digits, with its bound. The bound has
+to be ten times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
 
 - *Values*: two values about the ball (inside, on its edge and outside, a relative 1e-15 to 1 apart)
   are moved into it and become coordinates at the centre. The error is that of the distance of the

@@ -1,5 +1,5 @@
 """A mean with a public prior: what it spends, what decides it, and what it gives where noise drowns
-the private records (docs/proofs/prior.md).
+the private records (docs/proofs/mean-sensitivity.md).
 """
 
 from __future__ import annotations

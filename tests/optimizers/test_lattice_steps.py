@@ -1,6 +1,6 @@
 """Steps on a grid: what a record contributes is a vector of whole numbers, no longer than the clip
 norm in exact arithmetic, whatever float64 made of the record; and every released point is computed
-from integers. Proof: docs/proofs/lattice-steps.md.
+from integers. Proof: docs/proofs/optimisers.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """One record moves a shaped tangent mean by at most 2 R / n, and an attack comes near it, whatever
-the space, the metric and the shape are (docs/proofs/prior.md).
+the space, the metric and the shape are (docs/proofs/mean-sensitivity.md).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class PrivateTLCenter(AbstractTransfer):
 
     Source:
         Zanini et al. 2018 (re-centring).
-        Proof: docs/proofs/class-means.md, Lemma 1; docs/proofs/private-ball.md;
+        Proof: docs/proofs/classifiers.md, Lemma 1; docs/proofs/private-ball.md;
         docs/proofs/people.md (`groups`).
 
     Examples:

@@ -104,7 +104,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
     Source:
         Barachant et al. 2012 (tangent space classification); Vu and Slavkovic 2009 and Sheffet 2017
         (sufficient statistics with noise).
-        Proof: docs/proofs/tangent-classifier.md; docs/proofs/prior-classifier.md (`PublicPrior`);
+        Proof: docs/proofs/classifiers.md;
         docs/proofs/people.md (`groups`).
 
     Examples:

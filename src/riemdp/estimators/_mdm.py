@@ -140,7 +140,7 @@ class PrivateMDM(
     Source:
         Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean);
         docs/proofs/private-ball.md.
-        Proof: docs/proofs/class-means.md; docs/proofs/people.md (`groups`).
+        Proof: docs/proofs/classifiers.md; docs/proofs/people.md (`groups`).
     """
 
     ball: Ball | AdaptiveBall | None = None

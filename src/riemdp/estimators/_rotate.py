@@ -65,7 +65,7 @@ class PrivateTLRotate(OfLabelledMatrices, AbstractTransfer):
 
     Source:
         Rodrigues et al. 2018 (Riemannian Procrustes analysis).
-        Proof: docs/proofs/class-means.md, Lemmas 1, 5 and 7.
+        Proof: docs/proofs/classifiers.md, Lemmas 1, 5 and 7.
 
     Examples:
         >>> import numpy as np, riemdp

@@ -36,7 +36,7 @@ class AbstractTransfer(OfMatrices, TransformerMixin, BaseEstimator, abc.ABC):
 
     Guarantee:
         Replace-one: neighbours differ in one matrix, which stays in its domain; the domains of all
-        records are public. Parallel composition: docs/proofs/class-means.md, Lemma 1.
+        records are public. Parallel composition: docs/proofs/classifiers.md, Lemma 1.
     """
 
     target_domain: str = ""

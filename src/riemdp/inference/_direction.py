@@ -3,7 +3,7 @@
 Everything here is a function of released and public numbers. A unit vector x counts as it is, an
 axis as the matrix x x^T. Concentration and the sampling part of a cone are those of the density
 proportional to exp(kappa cos(angle)^power) on the sphere: von Mises-Fisher's for vectors (power 1),
-Watson's for axes (power 2). Proof: docs/proofs/direction.md.
+Watson's for axes (power 2). Proof: docs/proofs/confidence-region.md.
 """
 
 from __future__ import annotations

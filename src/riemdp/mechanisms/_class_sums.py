@@ -5,11 +5,11 @@ Let z be log_c(x) shortened to length r, over r, the centre c and the radius r b
 released. The vector holds for each class a the sum S_a of z and, where labels are private, its size
 N_a; a classifier's also the sum of z z^T. The weights are the largest at which one record changes
 the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
-no noise (docs/proofs/private-ball.md, Lemma 5; docs/proofs/tangent-classifier.md).
+no noise (docs/proofs/private-ball.md, Lemma 5; docs/proofs/classifiers.md).
 
 Where labels are public and what follows uses differences of class means alone, the part of the sums
 along the vector of class sizes is left out. One record then moves what is left by less than 2, and
-no mean of a class can be told from it (docs/proofs/prior-classifier.md, Lemma 2).
+no mean of a class can be told from it (docs/proofs/classifiers.md, Lemma 15).
 
 Where people are protected, a person contributes the mean over that person's records of what each
 record would contribute. It lies in the convex hull of what records contribute, whose diameter is

@@ -113,7 +113,7 @@ class ClassMeansNoise(AbstractClasses):
     `AbstractClasses`.
 
     Source:
-        docs/proofs/class-means.md; docs/proofs/private-ball.md.
+        docs/proofs/classifiers.md; docs/proofs/private-ball.md.
     """
 
     what: ClassVar[str] = "class-means"
@@ -135,7 +135,7 @@ class DiscriminantNoise(AbstractClasses):
     coefficients, and its intercepts as a last column. See `AbstractClasses`.
 
     Source:
-        docs/proofs/tangent-classifier.md.
+        docs/proofs/classifiers.md.
     """
 
     what: ClassVar[str] = "discriminant"

@@ -49,7 +49,7 @@ class MeanDirectionNoise(BudgetedMechanism[Records]):
         gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0).
 
     Source:
-        Proof: docs/proofs/direction.md.
+        Proof: docs/proofs/confidence-region.md.
     """
 
     name: ClassVar[str] = "mean-direction"

@@ -12,7 +12,7 @@ sum once. Which numbers can come out is the same for all data.
 To check what several answers of one release cost together, read it and `privacy/_noise.py`: a share
 is an exact fraction, it is taken before its noise is drawn, and once the shares would add up to
 more than 1 the answer is refused, undrawn. By the public plan of a mechanism that cannot happen.
-Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md, docs/proofs/private-ball.md.
+Proofs: docs/proofs/gaussian.md, docs/proofs/laplace.md, docs/proofs/private-ball.md.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Float
     """The same with noise of density exp(-|v| / scale) on the grid, for a vector y with a Laplace
     grid (`has_laplace_grid`). `on_grid` made the scale of the multiplier 1 / epsilon.
 
-    Proof: docs/proofs/discrete-laplace.md.
+    Proof: docs/proofs/laplace.md.
     """
     exponent = exponent_of_grid(scale)
     values = np.asarray(y, dtype=np.float64)
@@ -265,7 +265,7 @@ class Purse:
         self, vectors: list[Floats], sensitivity: float, share: float | Fraction
     ) -> tuple[list[Floats], float, float]:
         """The same for several vectors, each with noise of its own for the sensitivity: of any two
-        neighbours only one of them may differ (parallel composition; docs/proofs/class-means.md,
+        neighbours only one of them may differ (parallel composition; docs/proofs/classifiers.md,
         Lemma 1). So it is for sums over the parts of a partition that is public, where a neighbour
         keeps a record in its part.
         """

@@ -7,7 +7,7 @@ everybody may know which record is in which (`PublicParts`: the maximum, paralle
 two of them, which add up, where that is private (`PrivateLabels`). The permit of the whole refuses
 a part that would cost more, before it is drawn.
 
-Proof: docs/proofs/class-means.md, Lemmas 1 and 3.
+Proof: docs/proofs/classifiers.md, Lemmas 1 and 3.
 """
 
 from __future__ import annotations

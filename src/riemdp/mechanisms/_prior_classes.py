@@ -3,7 +3,7 @@ same kind are known.
 
 Guarantee, replace-one: one Gaussian mechanism with the noise multiplier of the budget. To check it,
 read `_draw` here, `ClassView.seen`, `ClassView.contrasts_of`, `ClassSums.joint` and
-`ClassSums.sensitivity`. Proof: docs/proofs/prior-classifier.md.
+`ClassSums.sensitivity`. Proof: docs/proofs/classifiers.md.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PriorClassifier(BudgetedMechanism[LabelledRecords]):
         are none of the private ones.
 
     Source:
-        Proof: docs/proofs/prior-classifier.md.
+        Proof: docs/proofs/classifiers.md.
     """
 
     name: ClassVar[str] = "prior-classifier"

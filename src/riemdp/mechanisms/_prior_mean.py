@@ -6,7 +6,7 @@ was released before; each record becomes z = S^(-1/2) log x, shortened to the ra
 replacing one moves the mean of z by at most 2 r / n; the noise is made for that. What follows, the
 shape back on the noisy mean and shrinking, looks at released numbers only.
 
-Proof: docs/proofs/prior.md.
+Proof: docs/proofs/mean-sensitivity.md.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PriorMean(BudgetedMechanism[Any]):
     centre, moved towards that centre by a filter that the noisy vector itself decides. With more
     there is a second one, about the centre that the first has found. On a curved space the value is
     another mean than Frechet's; the second stage takes most of the difference away
-    (docs/proofs/prior.md, Lemma 2).
+    (docs/proofs/mean-sensitivity.md, Lemma 10).
 
     Args:
         manifold: A space with a logarithm.
@@ -87,7 +87,7 @@ class PriorMean(BudgetedMechanism[Any]):
         public people are none of the private ones.
 
     Source:
-        Proof: docs/proofs/prior.md.
+        Proof: docs/proofs/mean-sensitivity.md.
     """
 
     name: ClassVar[str] = "prior-mean"

@@ -59,7 +59,7 @@ class TangentGaussian(GaussianMechanism):
 
     Source:
         Han2024 Definition 3 and Proposition 2, calibrated analytically.
-        Proof: docs/proofs/gaussian.md; in integers: docs/proofs/lattice.md.
+        Proof: docs/proofs/gaussian.md.
 
     Examples:
         >>> import numpy as np

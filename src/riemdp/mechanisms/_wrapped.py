@@ -184,7 +184,7 @@ class WrappedGaussian(AbstractWrapped, GaussianMechanism):
     Source:
         Utpala2023LE Section 4; on curved spaces the 1-Lipschitz (or Rauch) bound of the logarithm
         at a public point. James and Stein 1961, positive part.
-        Proof: docs/proofs/gaussian.md; in integers: docs/proofs/lattice.md.
+        Proof: docs/proofs/gaussian.md.
 
     Examples:
         >>> import numpy as np

@@ -55,7 +55,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
 
     Source:
         The l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
-        Proof: docs/proofs/laplace.md; in integers: docs/proofs/discrete-laplace.md.
+        Proof: docs/proofs/laplace.md.
 
     Examples:
         >>> import riemdp

@@ -148,7 +148,7 @@ class DPRGD(_Descent):
     Source:
         Han2024 Algorithm 1 with b = n. The noise is calibrated exactly, not by the constants there.
         Andrew et al. 2021 (adaptive clipping), here with one joint Gaussian query.
-        Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md.
+        Proof: docs/proofs/optimisers.md.
     """
 
     name: ClassVar[str] = "dp-rgd"
@@ -211,7 +211,7 @@ class DPRSGD(_Descent):
 
     Source:
         Han2024 Algorithm 1; Utpala2023 section 6.2. Allocation: Feldman and Shenfeld 2025.
-        Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md.
+        Proof: docs/proofs/optimisers.md.
     """
 
     name: ClassVar[str] = "dp-rsgd"

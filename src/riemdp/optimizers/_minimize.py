@@ -91,7 +91,7 @@ def private_minimize(
         `result.details["numerics"]` is "lattice" it holds for the numbers as computed.
 
     Source:
-        Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md, docs/proofs/people.md
+        Proof: docs/proofs/optimisers.md, docs/proofs/people.md
         (`groups`).
 
     Examples:

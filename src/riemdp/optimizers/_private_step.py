@@ -22,7 +22,7 @@ record's gradient is clipped as a vector of float64 coordinates, counted in unit
 g = sigma b / scale, and cut to whole numbers, towards 0 (`whole_sum` of `_records`): no coordinate
 grows, so the integer vector has length at most C / g, whatever was rounded before. Integers add
 exactly. The noise is round(scale N), whole numbers too, so an answer is a function of the Gaussian
-mechanism on a sum of integer vectors. Proof: docs/proofs/lattice-steps.md. Without a `scale` the
+mechanism on a sum of integer vectors. Proof: docs/proofs/optimisers.md. Without a `scale` the
 query is "idealised": the same sum in float64, with float64 noise.
 
 Records are `PrivateRecords` from a run's first check on, which `_records` alone opens. The

@@ -84,7 +84,7 @@ class DPRSVRG(AbstractOptimizer):
         lengthen vectors.
 
     Source:
-        Proof: docs/proofs/variance-reduction.md, docs/proofs/lattice-steps.md.
+        Proof: docs/proofs/optimisers.md.
     """
 
     name: ClassVar[str] = "dp-rsvrg"

@@ -70,7 +70,7 @@ class Ledger:
 
     Source:
         Rogers et al. 2016; Feldman and Zrnic 2021; Lecuyer 2021; Smith and Thakurta 2022.
-        Proof: docs/proofs/ledger.md.
+        Proof: docs/proofs/composition.md.
 
     Examples:
         >>> from riemdp.privacy import Budget, Ledger, gaussian
@@ -167,7 +167,7 @@ class Ledger:
             all that was granted together is (budget.epsilon, budget.delta)-private.
 
         Source:
-            McSherry 2009; Feldman and Zrnic 2021. Proof: docs/proofs/ledger.md, Lemma 10.
+            McSherry 2009; Feldman and Zrnic 2021. Proof: docs/proofs/composition.md, Lemma 19.
 
         Examples:
             >>> from riemdp.privacy import Budget, Ledger, pure

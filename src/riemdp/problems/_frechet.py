@@ -202,7 +202,7 @@ def hyperbolic_prediction(
         public numbers, so the features must be public.
 
     Source:
-        Proof: docs/proofs/gradient-descent.md.
+        Proof: docs/proofs/optimisers.md.
     """
     n = integer("n", n, at_least=1 if model == "poincare" else 2)
     one_of("model", model, ("lorentz", "poincare"))

@@ -187,7 +187,7 @@ def spdnet(sizes: Sequence[int], n_classes: int, *, floor: float = 1e-4) -> Prob
         None of its own; `private_minimize` clips the gradient of each record (x, class).
 
     Source:
-        Huang and Van Gool 2017. Proof of the guarantee: docs/proofs/gradient-descent.md.
+        Huang and Van Gool 2017. Proof of the guarantee: docs/proofs/optimisers.md.
 
     Examples:
         >>> import riemdp
@@ -227,7 +227,7 @@ def hyperbolic_prototypes(
 
     Source:
         Nickel and Kiela 2017 (embeddings); Guo et al. 2022 (the radius). Proof of the guarantee:
-        docs/proofs/gradient-descent.md.
+        docs/proofs/optimisers.md.
 
     Examples:
         >>> import riemdp

@@ -175,7 +175,7 @@ class NoiseSource:
             shape: Of the result.
 
         Source:
-            Proof: docs/proofs/lattice.md.
+            Proof: docs/proofs/gaussian.md.
 
         Examples:
             >>> import riemdp
@@ -218,7 +218,7 @@ class NoiseSource:
             dim: From 1 to 10. The time grows by a factor of 1.3 a dimension.
 
         Source:
-            Proof: docs/proofs/discrete-laplace.md.
+            Proof: docs/proofs/laplace.md.
 
         Examples:
             >>> import riemdp

@@ -84,7 +84,7 @@ def private_mean_direction(
 
     Source:
         Mardia and Jupp 2000, sections 9.3, 10.3 and 10.4.
-        Proof: docs/proofs/direction.md.
+        Proof: docs/proofs/confidence-region.md.
 
     Examples:
         >>> import numpy as np, riemdp

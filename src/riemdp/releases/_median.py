@@ -89,7 +89,7 @@ def private_geometric_median(
 
     Source:
         Fletcher, Venkatasubramanian and Joshi 2009 (the median on manifolds); Han2024 Algorithm 1.
-        Proof: docs/proofs/gradient-descent.md.
+        Proof: docs/proofs/optimisers.md.
 
     Examples:
         >>> import numpy as np, riemdp

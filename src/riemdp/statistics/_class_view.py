@@ -5,7 +5,7 @@ A record becomes its whitened logarithm Lam^(-1/2) log_c x minus a public averag
 first axes are the directions in which labelled public people differ by class. The other axes are
 divided by a public number, so that one clip of the joint length leaves the first ones their share.
 
-Proof: docs/proofs/prior-classifier.md.
+Proof: docs/proofs/classifiers.md.
 """
 
 from __future__ import annotations

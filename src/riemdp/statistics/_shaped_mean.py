@@ -67,7 +67,7 @@ class ShapedMean(TangentMean):
         As of `TangentMean`, in the coordinates z.
 
     Source:
-        Proof: docs/proofs/prior.md, Theorem 1.
+        Proof: docs/proofs/mean-sensitivity.md, Theorem 1.
     """
 
     shape: Shape = dataclasses.field(kw_only=True)
