@@ -2,7 +2,7 @@
 
     python -m bench.bench_limits [most sites with shared noise]
 
-Prints the tables of docs/evidence/federated-limits.md. Processor time, because the machine may have
+Prints the tables of docs/evidence/performance.md. Processor time, because the machine may have
 other work; what a round takes between machines is in `bench_federated`.
 """
 

@@ -1,5 +1,5 @@
-"""Write docs/dev/accuracy.md: the worst error of every geometric operation on every space of the
-test table.
+"""Write the tables of docs/dev/accuracy.md (between their markers): the worst error of every
+geometric operation on every space of the test table.
 
 Run from the root of the repository: `.venv/bin/python -m tools.accuracy_table` (about three
 minutes; `--check` only compares the number of rows with the table of spaces and writes nothing).
@@ -22,37 +22,13 @@ from tests.manifolds.oracles import (
     worst_errors,
 )
 
+from papers.checks import write_between
 from riemdp.manifolds import CheckReport, check
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = range(10)
-HEAD = """# Accuracy of the geometry
-
-Written by `tools/accuracy_table.py` from the table of spaces in `tests/manifolds/cases.py`;
-float64, unit roundoff 1.1e-16.
-
-## Against 60-digit arithmetic
-
-Worst relative error over 50 random inputs a row (10 seeds of 5 points). Points: ambient error
-over ambient size. Tangent vectors: Riemannian length of the error over that of the vector.
-*Tiny*: tangent vectors of length 1e-12. *Cut locus*: points at distance pi - 1e-8, where the
-volume density is conditioned like 1e8. *Far*: base points at distance 16 from the origin, where
-one rounding of a coordinate is worth e^16 * 1e-16 = 1e-9 in Riemannian length, whatever the
-formula.
-
-"""
-MIDDLE = """
-## Against identities and finite differences, on every space
-
-Worst error of each property of `riemdp.manifolds.check` over 10 seeds of 5 points ("-": the space
-does not offer an operation that the property needs). The rows `geodesic_speed`,
-`gradient_conversion`, `volume_density`, `transport_is_parallel` compare with finite differences
-or short geodesics, and `close_points` works at distance 1e-7: what they show is the error of the
-comparison (1e-8 for `close_points`; about 1e-12 for the others, and more on SPD matrices of small
-eigenvalues, where geodesics bend more within the step of the difference).
-`retract_is_first_order` and `transport_is_continuous` are sizes, not errors.
-
-"""
+ORACLES_MARKERS = "<!-- oracles -->", "<!-- end of oracles -->"
+IDENTITIES_MARKERS = "<!-- identities -->", "<!-- end of identities -->"
 
 
 def main() -> None:
@@ -65,7 +41,8 @@ def main() -> None:
         missing = [case.name for case in CASES if case.name not in target.read_text()]
         sys.exit(f"the page lacks {missing}: run tools/accuracy_table.py" if missing else 0)
     target.parent.mkdir(exist_ok=True)
-    target.write_text(HEAD + against_oracles() + MIDDLE + against_identities())
+    write_between(target, ORACLES_MARKERS, against_oracles().rstrip())
+    write_between(target, IDENTITIES_MARKERS, against_identities().rstrip())
     print(f"wrote {target.relative_to(ROOT)}")
 
 

@@ -1,5 +1,5 @@
 """Measure level and power of `private_comparison`, and write the table into
-docs/evidence/comparison.md (between its two markers). Run it as `python -m tools.comparison_table`.
+docs/evidence/regions.md (between its two markers). Run it as `python -m tools.comparison_table`.
 
 Samples are drawn from simulated populations, so that the hypothesis is true or the difference is
 known. Beside it stand Hotelling's test without privacy (Behrens and Fisher's form), and two means
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
-from tools.private_ball_table import MARKERS
 
 import riemdp as R
 from papers.checks import write_between
 
-PAGE = Path("docs/evidence/comparison.md")
+PAGE = Path("docs/evidence/regions.md")
+MARKERS = "<!-- comparison -->", "<!-- end of comparison -->"
 LEVEL, DELTA = 0.05, 1e-6
 
 

@@ -1,5 +1,5 @@
 """Measure how often confidence regions hold what they are of, and write the table into
-docs/evidence/coverage.md (between its two markers). Run it as
+docs/evidence/regions.md (between its two markers). Run it as
 `python -m tools.coverage_table`.
 
 Each population is a list of points: covariance descriptors of real images, an embedding of real
@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from tools.private_ball_table import MARKERS
 
 import riemdp as R
 from papers.checks import write_between
 from papers.data import digit_covariances, mammals_embedding
 
-PAGE = Path("docs/evidence/coverage.md")
+PAGE = Path("docs/evidence/regions.md")
+MARKERS = "<!-- regions -->", "<!-- end of regions -->"
 LEVEL, SIZES = 0.9, (200, 1000)
 MEAN, OTHER = R.Budget(1.0, 1e-5), R.Budget(0.5, 1e-5)
 Population = tuple[str, R.AbstractManifold, np.ndarray]

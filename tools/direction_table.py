@@ -1,4 +1,4 @@
-"""Measure private mean directions, and write three tables into docs/evidence/directions.md (between
+"""Measure private mean directions, and write three tables into docs/evidence/regions.md (between
 its markers). Run it as `python -m tools.direction_table`.
 
 With `--wheels folder` (which holds the unpacked wheels pycircstat2 and scikit-kinematics) the table
@@ -19,7 +19,7 @@ import numpy as np
 import riemdp as R
 from papers.checks import write_between
 
-PAGE = Path("docs/evidence/directions.md")
+PAGE = Path("docs/evidence/regions.md")
 SPHERE, LINES, DELTA = R.Sphere(3), R.Grassmann(3, 1), 1e-6
 KAPPAS, SIZES, EPSILONS = (1.0, 2.0, 10.0, 100.0), (100, 300, 3000), (0.5, 1.0, 4.0)
 NORTH = np.array([0.0, 0.0, 1.0])

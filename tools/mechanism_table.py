@@ -326,9 +326,9 @@ Root mean squared Riemannian distance between the release and the mean. Written 
 0); sensitivities as in the documentation. Formulas for intrinsic mechanisms (exact on flat
 spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`); extrinsic
 baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
-then projection), then moved into the public ball. The [tangent mean](tangent-mean.md) is simulated
-too; it is another mean on curved spaces, and what separates the two is in its figures. A dash: no
-such distribution, or no sampler that ends. A star: at least the radius, so that publishing the
+then projection), then moved into the public ball. The [tangent mean](means.md#tangent-mean) is
+simulated too; it is another mean on curved spaces, and what separates the two is in its figures.
+A dash: no such distribution, or no sampler that ends. A star: at least the radius, so that publishing the
 centre of the ball, which costs nothing, would do as well.
 
 By default a release of wrapped noise is moved into the public ball. If the noise is as large as
@@ -353,9 +353,9 @@ READING = """## How to read this
   the ambient mean of a ball of radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos
   2r), and projecting removes the normal component of the noise. On Bures-Wasserstein space the
   intrinsic constants are large for the same reason, positive curvature. The [tangent
-  mean](tangent-mean.md) has sensitivity 2 r / n on both, and is ahead of the baselines, but for
-  S^2: there the two differ by 2 % of the sensitivity, which the few releases here do not tell from
-  chance ([100 releases](tangent-mean.md)).
+  mean](means.md#tangent-mean) has sensitivity 2 r / n on both, and is ahead of the baselines, but
+  for S^2: there the two differ by 2 % of the sensitivity, which the few releases here do not tell
+  from chance ([100 releases](means.md#tangent-mean)).
 - Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
   is too small for that epsilon.
 - The error of Gaussian noise grows with sqrt(dim), that of the Laplace distribution with dim. In

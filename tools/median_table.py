@@ -1,5 +1,5 @@
 """Measure private means and medians under gross outliers, and write the table into
-docs/evidence/ball-search.md (between its two markers). Run it as
+docs/evidence/means.md (between its two markers). Run it as
 `python -m tools.median_table`.
 
 A share of the records is replaced by one far point. The error is the distance of the release from

@@ -1,5 +1,5 @@
 """Measure private means without a ball on data that come with the packages, and write the table
-into docs/evidence/ball-search.md (between its two markers). Run it as
+into docs/evidence/means.md (between its two markers). Run it as
 `python -m tools.private_ball_table [real] [tails]`.
 
 Covariances of patches of handwritten digits (scikit-learn), of neighbourhoods of the breast cancer
@@ -24,7 +24,7 @@ import riemdp as R
 from papers.checks import write_between
 from papers.data import digit_covariances
 
-PAGE = Path("docs/evidence/ball-search.md")
+PAGE = Path("docs/evidence/means.md")
 MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 TAIL_MARKERS = "<!-- tails -->", "<!-- end of tails -->"
 EPSILONS = (0.3, 1.0, 3.0)

@@ -1,4 +1,5 @@
-"""Write docs/dev/rounding.md: the worst rounding error found on every space, and its bound.
+"""Write the table of docs/dev/accuracy.md on rounding (between its two markers): the worst error
+found on every space, and its bound.
 
 Run from the root of the repository: `.venv/bin/python -m tools.rounding_table` (about four
 minutes).
@@ -11,29 +12,11 @@ from pathlib import Path
 
 from tests.domains.rounding import Found, Place, means, places, sums, values
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "dev" / "rounding.md"
+from papers.checks import write_between
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "dev" / "accuracy.md"
+MARKERS = "<!-- rounding -->", "<!-- end of rounding -->"
 VALUES, MEANS = 40, 9
-HEAD = """# Rounding, and its public bounds
-
-A guarantee is stated for a sensitivity, and float64 moves a value too. How far is bounded by a
-formula of public numbers, `Domain.resolution`, which is added to the sensitivity
-([the proof, Lemma 15](../proofs/gaussian.md#lemma-15)). Written by `tools/rounding_table.py`: the
-worst error over hostile public centres and radii against 60 digits, with its bound. The bound has
-to be ten times larger in every row; `tests/domains/test_rounding.py` fails otherwise.
-
-- *Values*: two values about the ball (inside, on its edge and outside, a relative 1e-15 to 1 apart)
-  are moved into it and become coordinates at the centre. The error is that of the distance of the
-  coordinates, the bound is `WrappedGaussian.rounding`.
-- *Means*: eight records at the edge, together, or in two opposite corners. The error is that of the
-  residual at the computed mean, the bound is `Domain.rounding`. It is measured in the frame of the
-  public centre, in which a `FrechetMean` is computed: on affine-invariant, log-Euclidean,
-  hyperbolic and Euclidean spaces that is the origin, wherever the centre is.
-
-If float64 cannot tell whether a value was moved into the ball (`Domain.is_resolved`), there is
-no bound: `WrappedGaussian` then says "idealised" in `details["numerics"]`, and `FrechetMean`
-refuses the ball. It also refuses one in which the bound exceeds a thousandth of the sensitivity.
-
-"""
 
 
 def main() -> None:
@@ -62,10 +45,9 @@ def main() -> None:
     total = sums(1000, 1000)
     tail = (
         f"\n\nThe sum of a million terms: {total.error:.1e}, bound {total.bound:.1e}, relative to"
-        " the length of the terms.\n"
+        " the length of the terms."
     )
-    PAGE.write_text(HEAD + table + tail)
-    print(f"wrote docs/dev/{PAGE.name}")
+    write_between(PAGE, MARKERS, table + tail)
 
 
 def cells(found: list[Found]) -> list[str]:

@@ -1,5 +1,6 @@
-"""Write docs/evidence/shrinking.md: what James-Stein shrinking towards a public centre changes, by
-space, length of the noise and distance of the mean from the centre. Run from the repository root.
+"""Write the table of docs/evidence/means.md on James-Stein shrinking towards a public centre
+(between its two markers): what it changes, by space, length of the noise and distance of the mean
+from the centre. Run from the repository root.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import riemdp as R
+from papers.checks import write_between
 from riemdp.manifolds import AbstractManifold
 from riemdp.randomness import noise_source
 
@@ -27,35 +29,12 @@ CASES = (
     (R.SPDAffineInvariant(8), 8.0),
     (R.SPDAffineInvariant(24), 4.0),
 )
-HEAD = f"""# Shrinking towards a public centre
-
-`private_frechet_mean` with Gaussian noise at a public centre may shrink the noisy tangent vector y
-towards the centre, to `y (1 - (dim - 2) sigma^2 / |y|^2)_+` (James and Stein). It reads the noisy
-vector alone, so it costs no privacy. A confidence region is made of the vector before shrinking.
-
-Whether it is done is decided by public numbers: always in dimension 3 and more if the curvature is
-not negative; elsewhere if the planned length of the noise, sqrt(dim) sigma, exceeds 0.2 radii. The
-plan marks such rows as "shrunk", and the release and its report say so.
-
-The stated error covers shrinking. If curvature is not negative, it is the bound of James and
-Stein. If curvature is at least -k, the error is at most the third side of the hyperbolic triangle
-of curvature -k with the lengths of the mean and of the shrunk vector and the angle between them
-(Toponogov). The stated distribution takes the largest such side over each bin of the distance
-between mean and centre, the length of the noise and its direction, and over the whole ball. It is
-an upper bound.
-If curvature has no lower bound, or no ball is given, no error is stated.
-
-Each cell is the root mean squared error with shrinking divided by the error without, both moved
-into the ball, for a mean at {", ".join(f"{p:g}" for p in PLACES)} radii from the centre. {REPEATS}
-draws per cell and direction, one seed. The cell is for the least favourable of random directions
-and, on affine-invariant space, of the identity and a matrix of rank one. Below 1 shrinking helps.
-Written by `tools/shrinking_table.py`.
-"""
+PAGE = Path("docs/evidence/means.md")
+MARKERS = "<!-- shrinking -->", "<!-- end of shrinking -->"
 TAIL = """
 Where curvature is negative, shrinking multiplies the error by {worst_short:.3f} at most for noise
 up to 0.1 radii, and by {worst_long:.3f} at most beyond the threshold. For a mean at the centre it
-divides the error by {gain:.1f} or more beyond the threshold.
-"""
+divides the error by {gain:.1f} or more beyond the threshold."""
 
 
 def directions(space: AbstractManifold, count: int) -> list[np.ndarray]:
@@ -94,8 +73,7 @@ def _ratio(
 
 
 def main() -> None:
-    lines = [HEAD]
-    lines.append("| space, radius | " + " | ".join(f"noise {x:g} r" for x in NOISES) + " |")
+    lines = ["| space, radius | " + " | ".join(f"noise {x:g} r" for x in NOISES) + " |"]
     lines.append("|---|" + "---|" * len(NOISES))
     found = {}
     for space, radius in CASES:
@@ -111,8 +89,7 @@ def main() -> None:
         worst_long=max(max(v) for k, v in down.items() if k[2] > 0.2),
         gain=1.0 / max(v[0] for k, v in down.items() if k[2] > 0.2),
     )
-    page = Path("docs/evidence/shrinking.md")
-    page.write_text("\n".join(lines) + "\n" + text, encoding="utf-8")
+    write_between(PAGE, MARKERS, "\n".join([*lines, text]))
 
 
 if __name__ == "__main__":

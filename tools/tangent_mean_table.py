@@ -1,5 +1,5 @@
-"""Write docs/evidence/tangent-mean.md: the clipped tangent mean and the extrinsic baselines,
-where curvature is positive. Run from the repository root.
+"""Write the section of docs/evidence/means.md on the clipped tangent mean and the extrinsic
+baselines where curvature is positive (between its two markers). Run from the repository root.
 
 All figures are simulated on the synthetic records of `tools/mechanism_table.py`: root mean squared
 Riemannian distance to the Frechet mean of the records.
@@ -15,21 +15,15 @@ import numpy as np
 from mechanism_table import DELTA, EPSILONS, Data
 
 import riemdp as R
+from papers.checks import write_between
 
 REPEATS = 100
 CASES = [
     (f"Bures-Wasserstein, k = {k}", R.SPDBuresWasserstein(k), 0.3, 1000) for k in (2, 3, 5)
 ] + [(f"S^{d}", R.Sphere(d + 1), math.pi / 8, 100) for d in (2, 5, 10, 50)]
-HEAD = """# The tangent mean where curvature is positive
-
-`private_frechet_mean(space, X, ball, budget, mechanism="tangent-mean")` releases the mean of the
-tangent vectors at the centre of the ball, each shortened to the radius. One record moves it by at
-most 2 r / n on every manifold; the Fréchet mean moves by up to 2 r / (n cos(2 r sqrt kappa)). So
-there is no limit on the radius, no solver, and one pass. It is another mean, which differs from
-Fréchet's by terms of third order in the distances of the records from the centre; the table
-measures the distance to the Fréchet mean, so the difference is in it (column "without noise").
-
-Written by `tools/tangent_mean_table.py`: root mean square of """
+PAGE = Path("docs/evidence/means.md")
+MARKERS = "<!-- tangent-mean -->", "<!-- end of tangent-mean -->"
+HEAD = "Written by `tools/tangent_mean_table.py`: root mean square of "
 TAIL = """\
 The tangent mean has the smallest error of the three in 20 of 21 rows with Gaussian noise, and in
 18 of 21 with Laplace noise. In the others (S^2, S^50) it is within 2 % of the extrinsic baseline,
@@ -100,7 +94,7 @@ def main() -> None:
             )
             print(lines[-1], flush=True)
     lines += ["", TAIL]
-    Path("docs/evidence/tangent-mean.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_between(PAGE, MARKERS, "\n".join(lines))
 
 
 if __name__ == "__main__":

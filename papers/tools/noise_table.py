@@ -1,8 +1,7 @@
-"""Writes docs/evidence/published-and-certified-noise.md: what the papers' noise formulas
-give, by this library's accounting.
+"""Writes a section of docs/results/index.md (between its two markers): what the papers' noise
+formulas give, by this library's accounting.
 
-`python -m papers.tools.noise_table` writes the page; a test recomputes the figures and compares
-them with the page.
+`python -m papers.tools.noise_table` writes it; a test recomputes the figures and compares them.
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from papers.checks import write_between
 from riemdp.privacy import gaussian, subsampled_gaussian
 from riemdp.privacy.accounting.gaussian import gaussian_mu
 
-PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "published-and-certified-noise.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "index.md"
+MARKERS = "<!-- noise -->", "<!-- end of noise -->"
 CLAIMS = [(0.1, 1e-3), (0.15, 1e-4), (0.3, 1e-5), (0.08, 1e-5), (0.15, 1e-5)]
 STEPS = 100  # cancels: T steps of noise multiplier z sqrt(T) are one of z
 
@@ -51,7 +52,7 @@ def svrg(
     ).epsilon(delta)
 
 
-def page() -> str:
+def section() -> str:
     rows = []
     for epsilon, delta in CLAIMS:
         real = full_batch(epsilon, delta)
@@ -62,8 +63,7 @@ def page() -> str:
     return TEXT.format(rows="\n".join(rows), svrg=f"{svrg():.1f}")
 
 
-TEXT = """# Published noise and certified noise
-
+TEXT = """\
 The experiments of Han2024 and Huang2024 add Gaussian noise of variance
 
     sigma^2 = c T log(1/delta) L^2 / (n epsilon)^2,   c = 1,
@@ -90,7 +90,7 @@ The stated delta is exceeded by factors of 3 to several hundred; a constant c be
 would have made the statements true. This library never uses a formula with an unstated constant:
 `gaussian_noise_multiplier` inverts the exact profile.
 
-## Variance-reduced steps
+### Variance-reduced steps
 
 For DP-RSVRG, Huang2024 uses sigma^2 = m K log(1/delta) tau^2 / (n epsilon)^2 with batches of one
 record. An inner step that draws the replaced record changes by up to 4 tau, a difference of two
@@ -99,7 +99,7 @@ clipped gradients on either side, while sigma does not know about batches. At n 
 the library's bound (fresh batches, without replacement, replace-one). The full gradients that it
 also reveals are not yet in that figure.
 
-## What this library certifies instead
+### What this library certifies instead
 
 - Full batches: the closed form above, composed exactly.
 - Batches without replacement, replace-one: the dominating profile delta(eps) = q delta0(log(1 +
@@ -110,10 +110,9 @@ also reveals are not yet in that figure.
   anchor)) (less where also a lower bound on the Hessian is known), which is public, and adds
   noise in proportion to it.
 
-Written by `python -m papers.tools.noise_table`.
-"""
+Written by `python -m papers.tools.noise_table`."""
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_between(PAGE, MARKERS, section())
     print(f"wrote {PAGE}")

@@ -131,7 +131,7 @@ class AbstractSPD(AbstractManifold):
     def _resolution(self, center: Matrix, radius: float) -> float:
         # The condition of a matrix at distance r from the identity is at most e^(sqrt 2 r), and so
         # is the relative error of its smallest eigenvalue in units of rounding. In 60 digits the
-        # errors stay below a tenth of this (docs/dev/rounding.md).
+        # errors stay below a tenth of this (docs/dev/accuracy.md).
         values = linalg.eigvalsh(np.asarray(center, dtype=np.float64))
         condition = float(values[-1] / values[0]) if values[0] > 0 else math.inf
         growth = math.sqrt(2.0) * radius

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SHARES = (1.0, 0.92, 0.84, 0.76, 0.68, 0.6, 0.52, 0.44, 0.36, 0.28, 0.2, 0.12, 0.06)
 _NUMBERS = 2048  # normals of a simulation; at least 8 and at most 48 vectors
 # Where curvature is negative, noise of this share of the largest distance is long: shrinking gains
-# from it on, and shorter noise is left as it is (docs/evidence/shrinking.md).
+# from it on, and shorter noise is left as it is (docs/evidence/means.md).
 _LONG_NOISE = 0.2
 # A move after which the centre may still be far: in units of the curvature's radius, and of the
 # radius that vectors were clipped at.
