@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 _CODE = re.compile(r"^(`{3,}).*?^\1|`[^`\n]*`|\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$", re.DOTALL | re.M)
 
 
-_WRITTEN = "<!-- Written from here on by"  # the artefacts of a page of results
+# The artefacts of a page of results.
+_WRITTEN = re.compile(
+    r"<!-- Written from here on by.*?(?:<!-- end of the artefacts of|\Z)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,9 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 def prose(text: str) -> str:
     """A page without code, formulas and what a program wrote; its lines stay where they are."""
-    text = text.partition(_WRITTEN)[0]
-    return _CODE.sub(lambda m: "\n" * m[0].count("\n"), text)
+    for pattern in (_WRITTEN, _CODE):
+        text = pattern.sub(lambda m: "\n" * m[0].count("\n"), text)
+    return text
 
 
 def places(rule: Rule, root: Path = ROOT) -> list[str]:
@@ -80,7 +84,7 @@ def long_sentences(root: Path = ROOT) -> list[str]:
     """Sentences with more than `LONG` words, outside tables; a formula counts as one word."""
     found = []
     for page in pages(root):
-        text = _CODE.sub("x", page.read_text(encoding="utf-8").partition(_WRITTEN)[0])
+        text = _CODE.sub("x", _WRITTEN.sub("", page.read_text(encoding="utf-8")))
         for item in _ITEM.split(text):
             if not item.strip().startswith(("|", "#", ":::")):
                 sentences = re.split(r"(?<=[.!?:])\s+", " ".join(item.split()))

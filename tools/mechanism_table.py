@@ -328,8 +328,8 @@ spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`
 baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
 then projection), then moved into the public ball. The [tangent mean](means.md#tangent-mean) is
 simulated too; it is another mean on curved spaces, and what separates the two is in its figures.
-A dash: no such distribution, or no sampler that ends. A star: at least the radius, so that publishing the
-centre of the ball, which costs nothing, would do as well.
+A dash: no such distribution, or no sampler that ends. A star: at least the radius, so that
+publishing the centre of the ball, which costs nothing, would do as well.
 
 By default a release of wrapped noise is moved into the public ball. If the noise is as large as
 the ball, its formula says no more than that the error is at most the diameter; in truth it is then

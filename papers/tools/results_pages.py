@@ -1,7 +1,7 @@
 """Write docs/results from folders of results: `python -m papers.tools.results_pages RESULTS...`.
 
-Every page `docs/results/<paper>.md` keeps what people wrote above the marker line; below it, this
-script writes each artefact's picture, the command, how it was run and the verdict, and copies the
+The pages of `PAGE_OF` keep what people wrote. Between the two markers of a paper this script writes
+each artefact's picture, the command, how it was run and the verdict, folded up, and copies the
 pictures and the CSV files. Where several folders hold an artefact, a full run is taken before a
 quick one, then the later folder.
 """
@@ -11,14 +11,30 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 from PIL import Image
 
 from papers import PAPERS, names
+from papers.checks import write_between
 
-MARKER = "<!-- Written from here on by papers/tools/results_pages.py: edit the experiments. -->"
+PAGE_OF = {
+    "reimherr2021": "means.md",
+    "utpala2023le": "means.md",
+    "han2024": "optimisers.md",
+    "utpala2023": "optimisers.md",
+    "huang2024": "optimisers.md",
+}
 PAGES = Path(__file__).parents[2] / "docs" / "results"
+
+
+def markers(paper: str) -> tuple[str, str]:
+    """Between which lines of its page the artefacts of a paper stand."""
+    return (
+        f"<!-- Written from here on by papers/tools/results_pages.py: the artefacts of {paper} -->",
+        f"<!-- end of the artefacts of {paper} -->",
+    )
 
 
 def chosen(folders: list[Path]) -> dict[str, tuple[Path, dict]]:
@@ -35,7 +51,7 @@ def chosen(folders: list[Path]) -> dict[str, tuple[Path, dict]]:
 
 
 def section(name: str, folder: Path, meta: dict) -> str:
-    """One artefact, as Markdown."""
+    """One artefact, as a block of Markdown that a reader opens."""
     verdict = (folder / "verdict.md").read_text()
     body = verdict[verdict.index("**Data.**") : verdict.index("These are simulations")].strip()
     mode = "quick" if meta["quick"] else "full"
@@ -44,10 +60,11 @@ def section(name: str, folder: Path, meta: dict) -> str:
         if "processor_seconds" in meta
         else f"{meta['seconds']:.0f} s"
     )
-    return (
-        f"## {meta['title']}\n\n![{meta['title']}](figures/{name}.png)\n\n`python -m papers run"
-        f" {name} --{mode}` ({spent}; numbers: [CSV](data/{name}.csv))\n\n{body}\n"
+    text = (
+        f"![{meta['title']}](figures/{name}.png)\n\n`python -m papers run"
+        f" {name} --{mode}` ({spent}; numbers: [CSV](data/{name}.csv))\n\n{body}"
     )
+    return f'??? quote "{meta["title"]}"\n\n' + textwrap.indent(text, "    ") + "\n"
 
 
 def small(source: Path, target: Path) -> None:
@@ -67,10 +84,8 @@ def main(folders: list[Path]) -> None:
         shutil.copyfile(folder / "data.csv", PAGES / "data" / f"{name}.csv")
         small(folder / "figure.png", PAGES / "figures" / f"{name}.png")
     for paper in PAPERS:
-        page = PAGES / f"{paper}.md"
-        head = page.read_text().split(MARKER)[0].rstrip()
         own = [section(name, *found[name]) for name in found if name.startswith(paper + "-")]
-        page.write_text("\n".join([head, "", MARKER, "", *own]))
+        write_between(PAGES / PAGE_OF[paper], markers(paper), "\n".join(own).rstrip())
     missing = [name for name in names() if name not in found]
     print(
         f"{len(found)} artefacts written" + (f"; missing: {', '.join(missing)}" if missing else "")
