@@ -370,7 +370,7 @@ def figure_1(context: Context) -> Result:
         columns=3,
         size=(5.2, 4.0),
         paper_shows=(
-            "Cost and gradient norm fall, the further the larger epsilon is (.08, .15, .3), for"
+            "Cost and gradient norm fall, the further the larger epsilon is (0.08, 0.15, 0.3), for"
             " DP-RSGD with all agents, DP-RSGD with one agent a round and DP-RSVRG with one agent a"
             " round."
         ),

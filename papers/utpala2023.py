@@ -394,8 +394,8 @@ def figure_2(context: Context) -> Result:
         rows,
         panel_figure(panels, size=(6.0, 4.8), legend_columns=2),
         paper_shows=(
-            "Optimising alpha lowers epsilon from .64 to .47 at sigma = .05 (called 1.6x; .64/.47"
-            " is 1.36)."
+            "Optimising alpha lowers epsilon from 0.64 to 0.47 at sigma = 0.05 (called 1.6x;"
+            " 0.64/0.47 is 1.36)."
         ),
         published=(
             "By moments at delta = 1e-6 (the paper states no delta here):"
@@ -421,7 +421,7 @@ def figure_2(context: Context) -> Result:
             f" {last['epsilon_half'] / last['epsilon_exact_half']:.2f} (one half). The run must"
             " clip and transport as corrected, otherwise it has no guarantee at all."
         ),
-        data="none: accounting of C0 = .1, C1 = .01, m = 10 000, n = 100 000",
+        data="none: accounting of C0 = 0.1, C1 = 0.01, m = 10 000, n = 100 000",
         facts={
             "alpha_star": ALPHA_OPTIMAL,
             "optimised": last["epsilon_optimised"],

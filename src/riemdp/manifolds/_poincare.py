@@ -180,7 +180,7 @@ class PoincareBall(HomogeneousHadamard):
     def _resolution(self, center: Array, radius: float) -> float:
         growth = radius + float(self._dist(self.origin, center))  # errors grow towards the rim
         spread = math.exp(growth) if growth < 700 else math.inf
-        # What lies at the rim, moved inwards, loses .03 of this at most, of 1e7 such values.
+        # What lies at the rim, moved inwards, loses 0.03 of this at most, of 1e7 such values.
         return EPS * math.sqrt(self.n) * (8.0 * (1.0 + radius) + 64.0 * spread)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:

@@ -185,8 +185,8 @@ class SPDBuresWasserstein(AbstractSPD):
         return 3.0 / (s - radius) ** 2 if radius < s else math.inf
 
     def _convexity_limit(self, center: Matrix) -> float:
-        """The r at which 2 r sqrt(kappa) reaches pi / 2, .31199 sqrt(s1^2 + s2^2), and not above s1
-        (beyond which the ball is not inside the space).
+        """The r at which 2 r sqrt(kappa) reaches pi / 2, 0.31199 sqrt(s1^2 + s2^2), and not above
+        s1 (beyond which the ball is not inside the space).
         """
         roots = _smallest_roots(center)
         smallest = float(roots[0])

@@ -1,5 +1,5 @@
-"""Where random numbers come from: the operating system, ChaCha20 keyed by it, or ChaCha20 keyed by
-a seed for simulation.
+"""Where random numbers come from: ChaCha20 keyed by the operating system, or by a seed for
+simulation.
 """
 
 from ._source import NoiseSource, noise_source

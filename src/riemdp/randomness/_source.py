@@ -92,8 +92,7 @@ class NoiseSource:
     - *Never reused*: each source draws a key of its own in each thread, so that no release goes on
       with the stream of the one before, also where a snapshot of the process is resumed twice. The
       sources of one thread hand over one generator: a new key takes the place of the last one,
-      which stays in memory until then. A few integers need no key: their words come from the
-      operating system.
+      which stays in memory until then.
     - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
 
     `rounded_normals`, `discrete_gaussians` and `laplace_integers` are exact integers. All others
@@ -131,8 +130,8 @@ class NoiseSource:
                     " its own"
                 )
             return self._seeded
-        # Made when first used: a few integers need none. Where two threads make one at once, the
-        # first of them draws one more key.
+        # Made when first used. Where two threads make one at once, the first of them draws one more
+        # key.
         local, here = self._local, _process()
         if local is None:
             local = self._local = threading.local()
