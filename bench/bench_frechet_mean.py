@@ -146,7 +146,7 @@ def sphere_rows(n: int) -> list[Row]:
             ours,
             lambda: plain_sphere_mean(y, 1e-8),
             residual,
-            target=1.0,
+            target=2.0,
         )
     ]
     peer = geomstats_sphere_mean()
