@@ -132,31 +132,6 @@ def test_rates_chosen_by_what_came_out_stay_within_the_budget():
     assert density @ np.max(choices, axis=0) <= delta * 1.0001
 
 
-def test_a_round_among_fewer_agents_is_drawn_from_as_many_places():
-    """Agents leave in the middle of a run. Who is left is invited no more often than planned, and
-    the run goes on.
-    """
-    prirfed = _settings(rounds=40, agents_per_round=2)
-    plan = plan_federated(prirfed, [10] * 8, Budget(1.0, 1e-5))
-    names = {f"a{i}": 10 for i in range(8)}
-    server = Coordinator(prirfed, plan, names, np.eye(4)[0], Budget(1.0, 1e-5), noise_source(3))
-    there = list(names)
-    while not server.finished:
-        if len(server.records) == 3:
-            there = there[:5]
-        places = server.places(there)
-        assert places == 8
-        assert server.may_invite(there) == (len(there) == 8)
-        invited = server.invite(there, places=places)
-        assert set(invited) <= set(there)
-        record = server.close()
-        assert (record.invited, record.eligible, record.missing) == (2, 8, 2)
-    late = sum(server.invitations[a] for a in there) - 3 * 2
-    assert 25 <= late <= 62  # 37 rounds of 2 places, of which 5 in 8 are taken: 46 expected
-    assert server.guarantee().within(Budget(1.0, 1e-5))
-    assert server.guarantee().epsilon(1e-5) == pytest.approx(plan.guarantee.epsilon(1e-5))
-
-
 def test_a_restart_among_others_keeps_the_rate_that_was_planned():
     """A server of a run of eight planned agents starts again where four others, of another
     size, have come: rounds are drawn from eight places as before, not from four, or six.

@@ -342,31 +342,6 @@ def test_sixty_questions_cost_no_more_than_the_cap(sites):
             _ask(again, 3)
 
 
-def test_a_new_run_under_the_same_agreement_is_a_replay(sites):
-    """Restarting the server, or giving the run another name only there, buys no second answer."""
-    for site in sites:
-        again = Site.read(site.answers.with_name(f"{site.name}.toml"))
-        with pytest.raises(Refused, match="answered this round"):
-            _ask(again, 0)
-
-
-def test_the_ledger_of_the_site_is_the_last_word(tmp_path):
-    _agreement(tmp_path)
-    text = SITE.replace("epsilon = 5.0", "epsilon = 1.5").replace("answers = 3", "answers = 4")
-    site, refused = _site(tmp_path, text=text.replace("epsilon = 2.5", "epsilon = 1.4")), []
-    for k in range(6):
-        try:
-            _ask(site, k)
-        except Refused as failure:
-            refused.append(str(failure))
-    rounds, charges, epsilon = _spent(site)
-    assert rounds == [0, 1]  # the third would make it 1.7
-    assert charges == 2
-    assert epsilon <= 1.5
-    assert len(refused) == 4
-    assert all("own ledger has not enough" in words for words in refused)
-
-
 def test_a_point_on_the_edge_of_the_ball_is_an_honest_servers(sites):
     for site in sites:
         _ask(site, 1, point=2.0 * np.exp(1.5 / np.sqrt(2)) * np.eye(2))

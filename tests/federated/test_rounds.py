@@ -28,7 +28,7 @@ from riemdp.federated import (
 )
 from riemdp.randomness import NoiseSource, noise_source
 from tests.federated.heard import came
-from tests.seam import Servers, plant
+from tests.seam import plant
 
 from ..statistical import ALPHA, gaussian_p_value
 
@@ -200,29 +200,6 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
 
 
-def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
-    prirfed = PriRFed(
-        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2
-    )
-    count = {"n": 0}
-    real = Coordinator.close
-
-    def stop(self, replies=None):
-        count["n"] += 1
-        if count["n"] == 3:
-            raise KeyboardInterrupt
-        return real(self, replies)
-
-    monkeypatch.setattr(Coordinator, "close", stop)
-    got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
-    assert got.status == "interrupted"
-    assert got.steps == 2
-    whole = plan_federated(prirfed, [N_RECORDS] * N_AGENTS, Budget(1.0, 1e-5)).guarantee
-    assert (
-        0 < got.guarantee.epsilon(1e-5) < whole.epsilon(1e-5)
-    )  # the third round was open: counted
-
-
 def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
     """Half an agent's work is no reply: nothing of it is averaged, and the run does not go on."""
     prirfed = PriRFed(
@@ -333,22 +310,6 @@ def test_a_false_weight_is_refused():
     assert server.sound(agent, E1, 10)
     for claimed in (1e9, 0.0, -10, np.nan, np.inf, "many", True):
         assert not server.sound(agent, E1, claimed)
-
-
-def test_restart_closes_the_open_round_as_lost(tmp_path):
-    server = _server()
-    names = [f"a{i}" for i in range(5)]
-    good = np.array([0.6, 0.8, 0.0, 0.0])
-    server.close(came(server, dict.fromkeys(server.invite(names), good)))
-    server.invite(names)
-    Servers.Journal("", tmp_path / "state.json").write(server.state())
-    assert [p.name for p in tmp_path.iterdir()] == ["state.json"]
-    again = _server()
-    again.resume(Servers.Journal("", tmp_path / "state.json").facts)
-    np.testing.assert_array_equal(again.value, server.value)
-    assert again.open is None
-    assert again.records[-1].missing == 3
-    assert again.guarantee().epsilon(1e-5) == pytest.approx(server.guarantee().epsilon(1e-5))
 
 
 def test_the_core_does_not_import_the_engine():

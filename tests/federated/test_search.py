@@ -620,17 +620,3 @@ def test_there_is_no_region_of_a_population() -> None:
         with pytest.raises(InvalidArgument, match=r"several sites found.*public ball"):
             release.confidence_region(0.9, "population", dispersion=dispersion)
     assert release.confidence_region(0.9, "sample").of == "sample"
-
-
-def test_without_delta_there_is_a_remedy_and_nothing_is_spent() -> None:
-    ledger = Ledger(Budget(5.0, 1e-5))
-    ball = Ball(CENTER, 1.0)
-    for door, where in (
-        (private_frechet_mean, SEARCH),
-        (private_ball, SEARCH),
-        (riemdp.federated.private_frechet_variance, ball),
-    ):
-        for noise in ("local", "shared"):
-            with pytest.raises(InvalidArgument, match=r"give delta > 0, such as Budget\(2, 1e-6\)"):
-                door(SPACE, SITES, where, Budget(2.0), noise=noise, ledger=ledger)  # type: ignore[arg-type]
-    assert ledger.charges == 0

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, InvalidArgument, RiemdpError
+from riemdp import InvalidArgument, RiemdpError
 from riemdp.federated import Agreement, Refused, Site, answer
 from riemdp.privacy import Ledger
 from tests.seam import Commands, Searches, Servers
@@ -107,49 +107,6 @@ def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
 
 def spent(folder: Path) -> list[Fraction]:
     return [site(folder, name).share_spent() for name in NAMES]
-
-
-@pytest.mark.parametrize("noise", [pytest.param("local", marks=pytest.mark.slow), "shared"])
-def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
-    tmp_path: Path, noise: str
-) -> None:
-    written(tmp_path, noise)
-    mail = Mail(tmp_path)
-    release = run(mail)
-    mean = riemdp.frechet_mean(SPACE, ALL).value
-    assert float(SPACE.dist(mean, release.value)) < 0.15
-    ball = release.details["ball"]
-    assert 0.6 < np.mean(np.asarray(ball.contains(SPACE, ALL))) <= 1.0
-    distances = np.asarray(SPACE.dist(release.value, ALL))
-    exact = float(np.mean(np.minimum(distances, ball.radius) ** 2))
-    assert abs(release.details["variance"] - exact) < 6 * release.details["variance_deviation"]
-    assert release.guarantee == agreed(tmp_path).terms.guarantee
-    assert ("3 sites at most 1" in release.guarantee.assumes) == (noise == "shared")
-    for name in NAMES:
-        book = Ledger.open(tmp_path / f"{name}-ledger.json")
-        assert book.charges == 1
-        assert book.spent == release.guarantee
-        assert len(site(tmp_path, name).rounds_answered()) == release.details["sums"] > 12
-    assert [float(s) for s in spent(tmp_path)] == pytest.approx([1.0] * 3, abs=1e-12)
-    assert set(mail.asked) == {NAMES}
-    assert not mail.declined
-    # what the server writes says so
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert (told["agreement"], told["private"]) == (agreed(tmp_path).fingerprint, False)
-    with np.load(tmp_path / "result.npz") as saved:
-        np.testing.assert_array_equal(saved["value_0"], release.value)
-        assert saved["radius"] == ball.radius
-    again, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
-    np.testing.assert_array_equal(again.value, release.value)
-    assert again.guarantee == release.guarantee
-    assert again.scale == release.scale
-    assert again.reproducible
-    # another processor may round the points of the questions otherwise
-    for question in told["questions"]:
-        question["question"] = "0" * 64
-    (tmp_path / "result.json").write_text(json.dumps(told))
-    elsewhere, _ = Servers.told_release(agreed(tmp_path).terms, tmp_path / "result.npz")
-    np.testing.assert_array_equal(elsewhere.value, release.value)
 
 
 def test_a_server_that_is_killed_goes_on_and_no_question_is_asked_twice(tmp_path: Path) -> None:
@@ -280,30 +237,8 @@ def test_a_search_has_no_more_questions_than_its_plan(tmp_path: Path) -> None:
     assert len(mail.asked) == 1
 
 
-def test_a_site_without_enough_in_its_ledger_declines_and_says_why(tmp_path: Path) -> None:
-    written(tmp_path)
-    text = (tmp_path / "b.toml").read_text().replace("epsilon = 1.0", "epsilon = 0.5")
-    (tmp_path / "b.toml").write_text(text)
-    mail = Mail(tmp_path)
-    run(mail)
-    assert set(mail.declined) == {
-        "declined: this site's own ledger has not enough budget left. Nothing was spent"
-    }
-    assert site(tmp_path, "b").rounds_answered() == ()
-
-
 # ------------------------------------------------------------------------------- what is agreed on
 BALL = TEXT.replace('"mean"\nvariance = 0.2', '"ball"')
-
-
-@pytest.mark.slow
-def test_an_agreement_on_a_ball(tmp_path: Path) -> None:
-    written(tmp_path, "local", text=BALL)
-    release = run(Mail(tmp_path))
-    assert isinstance(release.value, Ball)
-    assert 0.6 < np.mean(np.asarray(release.value.contains(SPACE, ALL))) <= 1.0
-    with np.load(tmp_path / "result.npz") as saved:
-        assert sorted(saved) == ["center_0", "radius"]
 
 
 def test_an_agreement_on_a_variance(tmp_path: Path) -> None:

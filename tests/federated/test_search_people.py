@@ -87,14 +87,13 @@ def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
         return Searches.MeanOverSites(terms).finished(server, reproducible=True)
 
 
-@pytest.mark.parametrize("noise", ["local", "shared"])
-@pytest.mark.parametrize("unit", ["record", "person"])
+@pytest.mark.parametrize(("noise", "unit"), [("local", "record"), ("shared", "person")])
 def test_a_search_over_messages_is_the_one_in_process(
     request: pytest.FixtureRequest, tmp_path: Path, noise: str, unit: str
 ) -> None:
     """The same noise, the same sums: the same value, cost, facts and region, also in the report."""
     groups = LABELS if unit == "person" else None
-    if (noise, unit) == ("shared", "person"):
+    if unit == "person":
         tmp_path, release = request.getfixturevalue("shared_search")
     else:
         release = searched(tmp_path, noise, groups)
@@ -104,7 +103,7 @@ def test_a_search_over_messages_is_the_one_in_process(
     assert written_down == str(release.confidence_region())
     for other in (same, told):
         np.testing.assert_array_equal(other.value, release.value)
-        assert other.guarantee == release.guarantee
+        assert (other.guarantee, other.scale) == (release.guarantee, release.scale)
         assert str(other) == str(release)
         assert set(other.details) == set(release.details)
         assert other.details["variance"] == release.details["variance"]
@@ -112,13 +111,31 @@ def test_a_search_over_messages_is_the_one_in_process(
             one, two = release.confidence_region(level), other.confidence_region(level)
             assert (one.radius, one.subject, str(one)) == (two.radius, two.subject, str(two))
             np.testing.assert_array_equal(one.center, two.center)
+    assert told.reproducible
     assert release.guarantee.unit == unit
+    assert ("3 sites at most 1" in release.guarantee.assumes) == (noise == "shared")
     assert (ONE_SITE in release.guarantee.assumes) == (unit == "person")
     assert release.details.get("people") == (300 if unit == "person" else None)
     assert ("of the people's means" in written_down) == (unit == "person")
     for name in NAMES:
         book = Ledger.open(tmp_path / f"{name}-ledger.json")
         assert (book.charges, book.spent) == (1, release.guarantee)
+        assert len(site(tmp_path, name).rounds_answered()) == release.details["sums"] > 12
+        assert float(site(tmp_path, name).share_spent()) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_another_processor_may_round_the_points_of_the_questions_otherwise(
+    tmp_path: Path, shared_search: tuple[Path, riemdp.Release]
+) -> None:
+    folder, release = shared_search
+    for name in ("result.npz", "result.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    told = json.loads((tmp_path / "result.json").read_text())
+    for question in told["questions"]:
+        question["question"] = "0" * 64
+    (tmp_path / "result.json").write_text(json.dumps(told))
+    elsewhere, _ = Servers.told_release(agreed(folder).terms, tmp_path / "result.npz")
+    np.testing.assert_array_equal(elsewhere.value, release.value)
 
 
 def test_a_search_of_people_finds_their_mean(shared_search: tuple[Path, riemdp.Release]) -> None:

@@ -22,7 +22,7 @@ from riemdp.federated import (
 )
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
-from tests.seam import Masks, Servers, Sites, over_flower
+from tests.seam import Masks, Servers, Sites
 
 from .shared_deployment import AGREEMENT
 
@@ -112,20 +112,6 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     assert here.ledger.spent == setup.shared.guarantee.repeat(3)
     assert "3 sites at most 1" in str(here.ledger.spent)
     assert "3 sites at most 1" in (tmp_path / "a-ledger.json").read_text()
-
-
-def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) -> None:
-    setup = agreed(tmp_path)
-    assert setup.shared is not None
-    right = members(tmp_path, setup)
-    words = [
-        answer(site(tmp_path, name), setup, records(i), NORTH, 0, right).value
-        for i, name in enumerate(NAMES)
-    ]
-    assert setup.shared.value(Masks.total(words), 120 * 10.0) is not None
-    assert setup.shared.value(Masks.total(words[:2]), 120 * 10.0) is None
-    with pytest.raises(Refused, match="answered this round"):
-        answer(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
 
 
 @pytest.mark.parametrize(("rounds", "most"), [(3, None), (4, 3)])
@@ -314,72 +300,6 @@ def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# over Flower's messages
-@pytest.mark.federated_deployment
-def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> None:
-    pytest.importorskip("flwr", reason="needs the extra `federated`")
-    from flwr.app import Context, Message, RecordDict
-    from flwr.supercore.task_identity import TaskIdentity
-
-    from riemdp.federated.flower import client_app
-
-    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
-    setup = agreed(tmp_path)
-    apps = {
-        i: client_app(
-            lambda _: setup,
-            lambda node, i=i: records(i),
-            site=lambda node, name=name: site(tmp_path, name),
-        )
-        for i, name in enumerate(NAMES)
-    }
-
-    class Grid:
-        def __init__(self) -> None:
-            self.box: dict[str, Message] = {}
-            self.sizes: list[int] = []
-
-        def get_node_ids(self) -> list[int]:
-            return list(apps)
-
-        def push_messages(self, messages) -> list[str]:
-            ids = []
-            for message in messages:
-                node, kind = message.metadata.dst_node_id, message.metadata.message_type
-                context = Context(
-                    run_id=1, node_id=node, node_config={}, state=RecordDict(), run_config={}
-                )
-                reply = apps[node](message, context)
-                ids.append(f"m{len(self.box)}-{node}-{kind}")
-                if kind == "train":
-                    (array,) = reply.content["arrays"].values()
-                    self.sizes.append(len(array.data))
-                self.box[ids[-1]] = reply
-            return ids
-
-        def pull_messages(self, ids):
-            return [
-                SimpleNamespace(
-                    metadata=SimpleNamespace(reply_to_message_id=i),
-                    content=self.box.pop(i).content,
-                    has_error=lambda: False,
-                )
-                for i in ids
-                if i in self.box
-            ]
-
-    grid = Grid()
-    transport = over_flower().GridTransport(
-        grid,  # type: ignore[arg-type]
-        setup,
-        ttl=60.0,
-    )
-    server = Servers.drive(
-        setup, transport, riemdp.noise_source(1), timing=Servers.Timing(poll=0.01)
-    )
-    assert [r.moved for r in server.records] == [True, True, True]
-    assert max(grid.sizes) <= 8 * SPHERE.dim + 128  # 8 bytes a coordinate and NumPy's header
-    assert "3 sites at most 1" in server.guarantee().assumes
 
 
 @pytest.mark.federated_deployment
