@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import signal
 
 import numpy as np
 import pytest
 
 from riemdp.cli import main
+
+# a mean, and components, of the records that these tests make
+MEAN = "--radius 2 --epsilon 1 --delta 1e-6 --metric log-euclidean"
+PCA = "--components 1 --row-norm 1 --epsilon 1 --delta 1e-6"
 
 
 @dataclasses.dataclass
@@ -23,9 +28,11 @@ def riemdp(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
     def call(*arguments: object) -> Run:
+        """A text holds several words, as at a terminal; a path is one."""
+        words = [shlex.split(a) if isinstance(a, str) else [str(a)] for a in arguments]
         capsys.readouterr()
         try:
-            main([str(a) for a in arguments])
+            main([word for some in words for word in some])
             code = 0
         except SystemExit as stopped:
             code = int(stopped.code or 0)

@@ -5,6 +5,7 @@ no value of a record.
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import signal
@@ -16,19 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.conftest import spd_records
+from tests.cli.conftest import MEAN, PCA, spd_records
 from tests.seam import original, plant
 
-GOOD = (
-    "--radius",
-    2,
-    "--epsilon",
-    1,
-    "--delta",
-    1e-6,
-    "--metric",
-    "log-euclidean",
-)
+OPTIONS = {"mean": MEAN, "pca": PCA}
 
 
 def write(path: Path, kind: str) -> Path:
@@ -125,20 +117,11 @@ BAD = [
 def test_bad_file(kind, said, riemdp, tmp_path):
     bad = write(tmp_path / "bad.npy", kind)
     book = tmp_path / "book.json"
-    assert riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5).code == 0
+    assert riemdp("ledger create", book, "--epsilon 5 --delta 1e-5").code == 0
     before = book.read_bytes()
     names = sorted(p.name for p in tmp_path.iterdir())
-    run = riemdp(
-        "mean",
-        bad,
-        *GOOD,
-        "--out",
-        tmp_path / "m.npz",
-        "--report",
-        tmp_path / "r.html",
-        "--ledger",
-        book,
-    )
+    files = ("--out", tmp_path / "m.npz", "--report", tmp_path / "r.html", "--ledger", book)
+    run = riemdp("mean", bad, MEAN, *files)
     said_in_words = " ".join(run.err.split())
     assert run.code == 2
     assert said in said_in_words
@@ -166,11 +149,12 @@ def test_bad_file(kind, said, riemdp, tmp_path):
 )
 def test_bad_option(change, code, said, riemdp, scans, monkeypatch):
     monkeypatch.chdir(scans.parent)
-    riemdp("ledger", "create", "book.json", "--epsilon", 5, "--delta", 1e-5)
+    riemdp("ledger create book.json --epsilon 5 --delta 1e-5")
     before = Path("book.json").read_bytes()
-    good = dict(zip(GOOD[::2], GOOD[1::2], strict=True))
+    words = MEAN.split()
+    good = dict(zip(words[::2], words[1::2], strict=True))
     options = {**good, "--out": "m.npz", "--report": "r.html", "--ledger": "book.json", **change}
-    run = riemdp("mean", scans, *[part for pair in options.items() for part in pair])
+    run = riemdp("mean", scans, *[str(part) for pair in options.items() for part in pair])
     assert run.code == code, run.err
     assert said in " ".join(run.err.split())
     assert "Traceback" not in run.err
@@ -178,51 +162,19 @@ def test_bad_option(change, code, said, riemdp, scans, monkeypatch):
     assert {p.name for p in Path().iterdir() if p.suffix != ".lock"} == {"scans.npy", "book.json"}
 
 
-def test_spent_ledger(riemdp, scans):
-    book, out = scans.with_name("book.json"), scans.with_name("m.npz")
-    riemdp("ledger", "create", book, "--epsilon", 1.5, "--delta", 1e-5)
-    assert riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out).code == 0
-    first, before = out.read_bytes(), book.read_bytes()
-    for k in range(3):
-        more = scans.with_name(f"m{k}.npz")
-        run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", more)
-        if run.code == 3:
-            break
-        before = book.read_bytes()
-    assert run.code == 3
-    assert not more.exists()
-    assert "would exceed" in run.err
-    assert run.out == ""
-    assert out.read_bytes() == first
-    assert book.read_bytes() == before
-    shown = json.loads(riemdp("ledger", "show", book, "--json").out)
-    assert 0 < shown["spent_epsilon"] <= 1.5
-
-
 @pytest.mark.parametrize("command", ["mean", "pca"])
 @pytest.mark.parametrize(
-    "outputs",
-    [
-        ("--out", "book.json"),
-        ("--report", "book.html"),
-        ("--out", "records.npy"),
-        ("--out", "link.json"),
-    ],
+    "output", ["--out book.json", "--report book.html", "--out records.npy", "--out link.json"]
 )
-def test_no_output_takes_the_place_of_what_is_read(command, outputs, riemdp, tmp_path):
+def test_no_output_takes_the_place_of_what_is_read(command, output, riemdp, tmp_path):
     """The report writes a .json beside it, which took the place of a ledger with its charges."""
     book, records = tmp_path / "book.json", tmp_path / "records.npy"
     np.save(records, spd_records() if command == "mean" else np.zeros((60, 3)))
-    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    riemdp("ledger create", book, "--epsilon 5 --delta 1e-5")
     (tmp_path / "link.json").symlink_to(book)
     before = book.read_bytes(), records.read_bytes()
-    options = (
-        GOOD
-        if command == "mean"
-        else ("--components", 1, "--row-norm", 1, "--epsilon", 1, "--delta", 1e-6)
-    )
-    option, name = outputs
-    run = riemdp(command, records, *options, "--ledger", book, option, tmp_path / name)
+    option, name = output.split()
+    run = riemdp(command, records, OPTIONS[command], "--ledger", book, option, tmp_path / name)
     assert run.code == 2
     assert "would be overwritten" in run.err
     assert (book.read_bytes(), records.read_bytes()) == before
@@ -234,12 +186,7 @@ def test_an_earlier_release_is_never_replaced(command, riemdp, tmp_path):
     """A second run in the same folder took the place of a value that had been paid for."""
     book, records = tmp_path / "book.json", tmp_path / "records.npy"
     np.save(records, spd_records() if command == "mean" else np.zeros((60, 3)))
-    options = (
-        GOOD
-        if command == "mean"
-        else ("--components", 1, "--row-norm", 1, "--epsilon", 1, "--delta", 1e-6)
-    )
-    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    riemdp("ledger create", book, "--epsilon 5 --delta 1e-5")
     unspent = book.read_bytes()
     for option, name, taken in (
         ("--out", "v.npz", "v.npz"),
@@ -247,7 +194,7 @@ def test_an_earlier_release_is_never_replaced(command, riemdp, tmp_path):
         ("--report", "r.html", "r.json"),
     ):
         (tmp_path / taken).write_text("kept")
-        run = riemdp(command, records, *options, "--ledger", book, option, tmp_path / name)
+        run = riemdp(command, records, OPTIONS[command], "--ledger", book, option, tmp_path / name)
         assert run.code == 2
         assert f"{tmp_path / taken} exists already" in run.err
         assert (tmp_path / taken).read_text() == "kept"
@@ -257,10 +204,10 @@ def test_an_earlier_release_is_never_replaced(command, riemdp, tmp_path):
 
 def test_no_other_ledger_is_replaced(riemdp, scans):
     book = scans.with_name("other.json")
-    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    riemdp("ledger create", book, "--epsilon 5 --delta 1e-5")
     before = book.read_bytes()
     for given in (("--out", book), ("--report", book.with_suffix(".html"))):
-        run = riemdp("mean", scans, *GOOD, *given)
+        run = riemdp("mean", scans, MEAN, *given)
         assert run.code == 2
         assert "is a ledger" in run.err
         assert book.read_bytes() == before
@@ -269,14 +216,14 @@ def test_no_other_ledger_is_replaced(riemdp, scans):
 def test_frames_without_a_logarithm_are_refused_before_anything_else(riemdp, tmp_path):
     np.save(tmp_path / "frames.npy", np.stack([np.eye(4)[:, :2]] * 5))
     for command in (
-        ("mean", tmp_path / "frames.npy", "--epsilon", 1, "--radius", 0.5),
-        ("plan", "--size", "4x2", "--records", 9, "--radius", 0.5),
+        ("mean", tmp_path / "frames.npy", "--epsilon 1 --radius 0.5"),
+        ("plan --size 4x2 --records 9 --radius 0.5",),
     ):
-        run = riemdp(*command, "--space", "stiefel")
+        run = riemdp(*command, "--space stiefel")
         assert run.code == 2
         assert "have no private mean" in run.err
         assert "--space grassmann" in run.err
-    run = riemdp("plan", "--size", "4x4", "--records", 9, "--radius", 0.5, "--space", "stiefel")
+    run = riemdp("plan --size 4x4 --records 9 --radius 0.5 --space stiefel")
     assert run.code == 0, run.err
 
 
@@ -287,7 +234,7 @@ def test_a_full_disk_is_told_as_one(riemdp, scans, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    run = riemdp("mean", scans, *GOOD, "--out", scans.with_name("m.npz"))
+    run = riemdp("mean", scans, MEAN, "--out", scans.with_name("m.npz"))
     assert run.code == 4
     assert f"{os.strerror(errno.ENOSPC)}: {scans.with_name('m.npz')}" in " ".join(run.err.split())
     assert "make room there" in run.err
@@ -296,7 +243,7 @@ def test_a_full_disk_is_told_as_one(riemdp, scans, monkeypatch):
 
 def _book_and_names(riemdp, scans):
     book = scans.with_name("book.json")
-    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    riemdp("ledger create", book, "--epsilon 5 --delta 1e-5")
     return book, book.read_bytes(), _names(scans.parent)
 
 
@@ -304,72 +251,52 @@ def _names(folder):
     return {p.name for p in folder.iterdir() if p.suffix != ".lock"}
 
 
-def test_interrupted_run_spends_nothing(riemdp, scans, monkeypatch):
-    """Ctrl-C while the mean is computed."""
-    book, before, names = _book_and_names(riemdp, scans)
-    from riemdp import releases
-
-    def stop(*_, **__):
-        os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(releases, "private_frechet_mean", stop)
-    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
-    assert run.code == 130, run.err
-    assert "nothing was charged" in run.err
-    assert run.out == ""
-    assert book.read_bytes() == before
-    assert _names(scans.parent) == names
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(1000))  # the handler runs in here
 
 
-@pytest.mark.parametrize("charging", [True, False], ids=["ledger", "no ledger"])
-def test_an_interrupt_that_python_drops_is_obeyed_before_the_charge(
-    charging, riemdp, scans, monkeypatch
-):
+def in_the_computation(release, *_, **__):
+    interrupt()
+
+
+def in_a_callback(release, *args, **options):
     """jax runs Python callbacks in the garbage collector, and an exception raised there is lost.
 
     At a724553 such a run went on: exit code 0, value written, ledger charged.
     """
-    book, before, names = _book_and_names(riemdp, scans)
+
+    class Collected:
+        def __del__(self):
+            interrupt()
+
+    Collected()
+    return release(*args, **options)
+
+
+def in_compiled_code(release, *_, **__):
+    """Compiled extensions answer a KeyboardInterrupt in a callback by a TypeError of their own."""
+    try:
+        interrupt()
+    except KeyboardInterrupt as error:
+        raise TypeError("argument 'of'") from error
+
+
+@pytest.mark.parametrize("charging", [True, False], ids=["ledger", "no ledger"])
+@pytest.mark.parametrize("where", [in_the_computation, in_a_callback, in_compiled_code])
+def test_an_interrupt_before_the_charge_spends_nothing(where, charging, riemdp, scans, monkeypatch):
+    """Ctrl-C while the mean is computed."""
     from riemdp import releases
 
-    real = releases.private_frechet_mean
-
-    def interrupted_in_a_callback(*args, **options):
-        class Collected:
-            def __del__(self):
-                os.kill(os.getpid(), signal.SIGINT)
-                sum(range(1000))  # the handler runs in here, and what it raises goes nowhere
-
-        Collected()
-        return real(*args, **options)
-
-    monkeypatch.setattr(releases, "private_frechet_mean", interrupted_in_a_callback)
+    book, before, names = _book_and_names(riemdp, scans)
+    interrupted = functools.partial(where, releases.private_frechet_mean)
+    monkeypatch.setattr(releases, "private_frechet_mean", interrupted)
     options = ("--ledger", book) if charging else ()
-    run = riemdp("mean", scans, *GOOD, *options, "--out", scans.with_name("m.npz"))
+    run = riemdp("mean", scans, MEAN, *options, "--out", scans.with_name("m.npz"))
     assert run.code == 130, run.err
     assert "nothing was charged" in run.err
     assert "Exception ignored" not in run.err
     assert run.out == ""
-    assert book.read_bytes() == before
-    assert _names(scans.parent) == names
-
-
-def test_an_interrupt_that_compiled_code_turned_into_another_exception(riemdp, scans, monkeypatch):
-    """Compiled extensions answer a KeyboardInterrupt in a callback by a TypeError of their own."""
-    book, before, names = _book_and_names(riemdp, scans)
-    from riemdp import releases
-
-    def compiled(*_, **__):
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            sum(range(1000))
-        except KeyboardInterrupt as error:
-            raise TypeError("argument 'of'") from error
-
-    monkeypatch.setattr(releases, "private_frechet_mean", compiled)
-    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
-    assert run.code == 130, run.err
-    assert "nothing was charged" in run.err
     assert book.read_bytes() == before
     assert _names(scans.parent) == names
 
@@ -391,10 +318,10 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
         return real(*args)
 
     plant(monkeypatch, "text of a release", serialise_and_interrupt)
-    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out)
+    run = riemdp("mean", scans, MEAN, "--ledger", book, "--out", out)
     assert run.code == 130
     assert "the ledger is charged" in " ".join(run.err.split())
-    assert json.loads(riemdp("ledger", "show", book, "--json").out)["spent_epsilon"] > 0
+    assert json.loads(riemdp("ledger show", book, "--json").out)["spent_epsilon"] > 0
     assert _names(scans.parent) == (names | {out.name} if times == 1 else names)
 
 
@@ -404,7 +331,7 @@ def test_no_value_is_put_in_place_when_the_ledger_cannot_be_saved(riemdp, scans,
 
     book, before, names = _book_and_names(riemdp, scans)
     plant(monkeypatch, "line of a ledger", full)
-    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
+    run = riemdp("mean", scans, MEAN, "--ledger", book, "--out", scans.with_name("m.npz"))
     assert run.code == 4
     assert "No space left" in run.err
     assert "charged" not in run.err
@@ -440,15 +367,17 @@ def test_ctrl_c_at_any_moment_of_a_real_run(riemdp, scans):
     3 of 19 were dropped and 2 ended in a segmentation fault.
     """
     began = time.monotonic()
-    assert _start("mean", scans, *GOOD, cwd=scans.parent).wait() == 0
+    assert _start("mean", scans, *MEAN.split(), cwd=scans.parent).wait() == 0
     whole = time.monotonic() - began
     for k in range(30):
         folder = scans.parent / f"run{k}"
         folder.mkdir()
         book = folder / "book.json"
-        riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+        riemdp("ledger create", book, "--epsilon 5 --delta 1e-5")
         before = book.read_bytes()
-        running = _start("mean", scans, *GOOD, "--out", "m.npy", "--ledger", book, cwd=folder)
+        running = _start(
+            "mean", scans, *MEAN.split(), "--out", "m.npy", "--ledger", book, cwd=folder
+        )
         time.sleep(0.1 * whole + 0.85 * whole * k / 30)
         if running.poll() is None:
             running.send_signal(signal.SIGINT)
@@ -472,7 +401,7 @@ def test_a_fault_of_ours_shows_neither_traceback_nor_text(riemdp, scans, monkeyp
         raise ValueError("could not convert string to float: '0.7654321'")
 
     monkeypatch.setattr(releases, "private_frechet_mean", broken)
-    run = riemdp("mean", scans, *GOOD)
+    run = riemdp("mean", scans, MEAN)
     assert run.code == 1
     assert "a fault of riemdp: ValueError in test_bad_input.py" in run.err
     assert "0.7654321" not in run.err
@@ -486,7 +415,7 @@ def test_a_fault_after_the_charge_says_that_the_ledger_is_charged(riemdp, scans,
         raise ValueError
 
     plant(monkeypatch, "text of a release", broken)
-    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
+    run = riemdp("mean", scans, MEAN, "--ledger", book, "--out", scans.with_name("m.npz"))
     assert run.code == 1
     assert "The ledger is charged" in run.err
     assert run.out == ""

@@ -9,8 +9,8 @@ import pytest
 
 from riemdp import Budget, Ledger, privacy
 from tests import schemas
+from tests.cli.conftest import MEAN
 
-GOOD = ("--radius", 2, "--epsilon", 1, "--delta", 1e-6, "--metric", "log-euclidean")
 LABELS = [f"p{i // 3}" for i in range(60)]
 
 
@@ -26,19 +26,19 @@ def labels_in(folder, labels, name="who.txt"):
 def test_people_are_protected_and_their_records_are_not_counted(riemdp, scans):
     who = labels_in(scans.parent, ["person", *LABELS])  # with a name above the column
     book = scans.parent / "book.json"
-    riemdp("ledger", "create", book, "--epsilon", 3, "--delta", 1e-5)
-    run = riemdp("mean", scans, *GOOD, "--groups", who, "--json", "--ledger", book)
+    riemdp("ledger create", book, "--epsilon 3 --delta 1e-5")
+    run = riemdp("mean", scans, MEAN, "--groups", who, "--json --ledger", book)
     assert run.code == 0, run.err
     report = json.loads(run.out)["report"]
     assert (report["protects"], report["people"], report["records"]) == ("one person", 20, None)
     numbers = labels_in(scans.parent, [i // 3 for i in range(60)], "who.npy")
-    shown = riemdp("mean", scans, *GOOD, "--groups", numbers, "--ledger", book)
+    shown = riemdp("mean", scans, MEAN, "--groups", numbers, "--ledger", book)
     assert shown.code == 0, shown.err
     assert "people" in shown.out
     assert "replace-one for all records of one person" in " ".join(shown.out.split())
     assert "60 " not in shown.out
-    assert "one person" in riemdp("ledger", "show", book).out
-    mixed = riemdp("mean", scans, *GOOD, "--ledger", book)
+    assert "one person" in riemdp("ledger show", book).out
+    mixed = riemdp("mean", scans, MEAN, "--ledger", book)
     assert mixed.code != 0
     assert "one person" in " ".join(mixed.err.split())
 
@@ -55,23 +55,23 @@ def test_people_are_protected_and_their_records_are_not_counted(riemdp, scans):
 )
 def test_a_file_of_labels_that_cannot_be_used_is_refused(riemdp, scans, labels, name, said):
     who = labels_in(scans.parent, labels, name)
-    run = riemdp("mean", scans, *GOOD, "--groups", who)
+    run = riemdp("mean", scans, MEAN, "--groups", who)
     assert run.code == 2
     assert said in " ".join(run.err.split())
 
 
 def test_too_few_people_for_a_search_are_refused(riemdp, scans):
     who = labels_in(scans.parent, LABELS)
-    run = riemdp("mean", scans, "--epsilon", 1, "--delta", 1e-6, "--groups", who)
+    run = riemdp("mean", scans, "--epsilon 1 --delta 1e-6 --groups", who)
     assert run.code == 2
     assert "n = 20" in " ".join(run.err.split())
-    assert riemdp("mean", scans, *GOOD, "--groups", scans.parent / "none.txt").code == 2
+    assert riemdp("mean", scans, MEAN, "--groups", scans.parent / "none.txt").code == 2
 
 
 def test_components_of_people(riemdp, tmp_path):
     table = tmp_path / "rows.npy"
     np.save(table, np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 1.0, 1.0])
-    given = ("pca", table, "-k", 1, "--row-norm", 3, "--epsilon", 5, "--delta", 1e-6)
+    given = ("pca", table, "-k 1 --row-norm 3 --epsilon 5 --delta 1e-6")
     who = labels_in(tmp_path, LABELS)
     run = riemdp(*given, "--groups", who, "--json")
     assert run.code == 0, run.err
@@ -87,24 +87,24 @@ def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
     schema = schemas.schema("ledger-1.json")
 
     def shown(book):
-        run = riemdp("ledger", "show", book, "--json")
+        run = riemdp("ledger show", book, "--json")
         assert run.code == 0, run.err
         told = json.loads(run.out)
         assert schemas.faults(told, schema, "ledger") == []
         return told
 
     book = scans.parent / "book.json"
-    riemdp("ledger", "create", book, "--epsilon", 9, "--delta", 1e-4)
+    riemdp("ledger create", book, "--epsilon 9 --delta 1e-4")
     assert shown(book)["entries"] == []
-    riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.parent / "mean.npz")
-    riemdp("mean", scans, *GOOD, "--ledger", book)
+    riemdp("mean", scans, MEAN, "--ledger", book, "--out", scans.parent / "mean.npz")
+    riemdp("mean", scans, MEAN, "--ledger", book)
     told = shown(book)
     assert len({entry["run"] for entry in told["entries"]}) == 2
     assert told["unit"] == "record"
 
     people = scans.parent / "people.json"
-    riemdp("ledger", "create", people, "--epsilon", 3, "--delta", 1e-5)
-    riemdp("mean", scans, *GOOD, "--groups", labels_in(scans.parent, LABELS), "--ledger", people)
+    riemdp("ledger create", people, "--epsilon 3 --delta 1e-5")
+    riemdp("mean", scans, MEAN, "--groups", labels_in(scans.parent, LABELS), "--ledger", people)
     assert shown(people)["unit"] == "person"
 
     mixed = Ledger(Budget(50.0, 1e-3), mixed=True, path=scans.parent / "mixed.json")
@@ -132,8 +132,8 @@ def test_names_of_columns_reach_the_files(riemdp, tmp_path, ending):
     table, out = tmp_path / "table.csv", tmp_path / f"out.{ending}"
     rows = np.random.default_rng(0).normal(size=(60, 4))
     np.savetxt(table, rows, delimiter=",", header="a,b,c,d", comments="")
-    options = ("--epsilon", 5, "--delta", 1e-6, "--header")
-    run = riemdp("mean", table, *options, "--radius", 5, "--space", "euclidean", "--out", out)
+    options = "--epsilon 5 --delta 1e-6 --header"
+    run = riemdp("mean", table, options, "--radius 5 --space euclidean --out", out)
     assert run.code == 0, run.err
     assert "a, b, c, d" in run.out
     read = {
@@ -142,7 +142,7 @@ def test_names_of_columns_reach_the_files(riemdp, tmp_path, ending):
         "npz": lambda: np.load(out)["names"].tolist(),
     }
     assert read[ending]() == ["a", "b", "c", "d"]
-    machine = riemdp("pca", table, *options, "-k", 4, "--row-norm", 3, "--json")
+    machine = riemdp("pca", table, options, "-k 4 --row-norm 3 --json")
     assert json.loads(machine.out)["names"] == ["a", "b", "c", "d"]
-    matrices = riemdp("mean", table, *options, "--radius", 5, "--on-invalid", "center", "--json")
+    matrices = riemdp("mean", table, options, "--radius 5 --on-invalid center --json")
     assert "names" not in json.loads(matrices.out)  # those of entries are not those of a matrix
