@@ -1,6 +1,4 @@
-"""Affine-invariant SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted
-faults.
-"""
+"""Affine-invariant SPD matrices: derivatives where eigenvalues repeat, curvature, bad input."""
 
 from __future__ import annotations
 
@@ -17,32 +15,6 @@ from . import spd_oracles as oracle
 M = SPDAffineInvariant(4)
 RNG = np.random.default_rng(0)
 P, Q = oracle.spd_matrix(RNG, 4), oracle.spd_matrix(RNG, 4)
-
-
-def test_operations_agree_with_scipy():
-    oracle.compare_with_scipy(M, oracle.Affine)
-
-
-@pytest.mark.parametrize(("condition", "far", "close"), [(10.0, 1e-13, 1e-13), (1e6, 1e-7, 1e-10)])
-def test_accuracy_against_60_digits(condition, far, close):
-    """With condition number 1e6 of both points the spectrum of p^-1 q spans 1e12, of which eps is
-    2e-4 of the smallest eigenvalue; of close points the condition of one decides.
-    """
-    errors = oracle.relative_errors(M, "affine-invariant", condition)
-    assert errors["dist"] < far
-    assert errors["log"] < far
-    assert errors["close"] < close
-
-
-def test_gradient_is_minus_twice_the_log_and_not_with_swapped_arguments():
-    gradient_at = jax.jit(jax.grad(M._squared_dist))
-    gradient = M.egrad_to_rgrad(P, np.asarray(gradient_at(P, Q)))
-    np.testing.assert_allclose(gradient, -2 * M.log(P, Q), atol=1e-13)
-    other = M.egrad_to_rgrad(Q, np.asarray(gradient_at(Q, P)))
-    np.testing.assert_allclose(other, -2 * M.log(Q, P), atol=1e-13)
-    swapped = -2 * np.asarray(M.log(Q, P))  # a published implementation returns this at p
-    assert np.max(np.abs(gradient - swapped)) > 0.1
-    assert float(M.norm(P, gradient)) == pytest.approx(2 * float(M.dist(P, Q)), rel=1e-13)
 
 
 @pytest.mark.parametrize(("space", "metric"), [(M, 1.0), (SPDBuresWasserstein(4), 0.25)], ids=str)

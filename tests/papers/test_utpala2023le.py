@@ -7,36 +7,9 @@ import math
 import numpy as np
 import pytest
 
-import papers
 import riemdp
 from papers import utpala2023le_images as images
 from papers import utpala2023le_laws as paper
-
-from .quick import quick_verdict
-
-NAMES = [name for name in papers.names() if name.startswith("utpala2023le-")]
-
-
-def test_every_artefact_is_registered():
-    assert set(NAMES) == {
-        f"utpala2023le-{x}"
-        for x in (
-            "figure-1",
-            "figure-2",
-            "figure-3",
-            "figure-4a",
-            "figure-4b",
-            "figure-4c",
-            "table-1",
-        )
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_quick_run(name, tmp_path):
-    verdict = quick_verdict(name, tmp_path)
-    assert "NO." not in verdict  # a bound that was broken
 
 
 def test_theorem_4_constant():
