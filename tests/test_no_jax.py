@@ -48,8 +48,7 @@ for space, X, radius in (
     (R.Product(sphere, R.Euclidean(2)), (unit, flat), 0.5),
 ):
     ball = R.Ball(space.origin, radius)
-    without(R.plan_private_mean, space, ball, 200, budget)
-    without(R.private_frechet_mean, space, X, ball, budget)
+    without(R.private_frechet_mean, space, X, ball, budget)  # which plans, too
     without(R.private_frechet_mean, space, X, ball, budget, mechanism="tangent-mean")
 ball = R.Ball(sphere.origin, 0.5)
 without(R.private_frechet_mean, sphere, unit, ball, budget, groups=people)

@@ -290,23 +290,6 @@ def test_a_public_population_hides_the_number_of_records():
         DPRSGD(1, 5, 1.0, 1.0, population=50)
 
 
-def test_an_interrupted_run_states_the_planned_guarantee_too(monkeypatch):
-    problem = problems.principal_eigenvector(4)
-    x = np.array([unit(4) for _ in range(20)])
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    plant(monkeypatch, "end of a block", interrupt)
-    run = private_minimize(
-        problem, x, np.eye(4)[0], DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5, rng=0
-    )
-    assert run.status == "interrupted"
-    whole = plan_optimizer(problem, 20, DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5)
-    planned = run.details["planned_guarantee"]
-    assert planned.epsilon(1e-5) == whole.guarantee().epsilon(1e-5)
-
-
 @pytest.mark.parametrize("off", [0.0, 6e-8, 9e-7, -9e-7])
 def test_norms_of_rank_one_gradients_are_never_below_the_truth(off):
     """Also at a state off the manifold: the gradient is -2 (z - W a) a^T with a = W^T z."""

@@ -82,16 +82,6 @@ def test_federated_figures(delta: float, mixture: float, five_times: float) -> N
     assert local.repeat(5).epsilon(delta) == pytest.approx(five_times, rel=0.003)
 
 
-def test_overinvitation_and_offline_agents_cost_more() -> None:
-    local = gaussian(1 / gaussian_mu(0.15, 1e-4))
-    assert participation(local, agents=50, sampled=5, rounds=100).epsilon(1e-4) == pytest.approx(
-        0.595, rel=0.01
-    )
-    assert participation(local, agents=100, sampled=7, rounds=100).epsilon(1e-4) == pytest.approx(
-        0.500, rel=0.01
-    )
-
-
 # ------------------------------------------------------------------------------------------------
 # closed forms
 @pytest.mark.parametrize(

@@ -167,13 +167,6 @@ def test_people_are_compared_by_their_means():
 
 
 # ------------------------------------------------------------------------------------------ attack
-@pytest.mark.parametrize("bad", [np.nan, 1e-310, 1e8, np.finfo(float).max, -np.inf])
-def test_one_hostile_record_decides_nothing(bad):
-    X, samples = drawn(np.random.default_rng(7), 0.0, 0.0, n=200)
-    X[0] = bad
-    found = riemdp.private_comparison(PLANE, X, BALL, BUDGET, samples=samples, rng=2)
-    assert found.p_value > 0.01
-    assert np.isfinite(found.statistic)
 
 
 def test_labels_of_samples_are_public_and_have_to_be_numbers_or_texts():
