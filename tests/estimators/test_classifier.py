@@ -23,22 +23,13 @@ from riemdp import (
     plan_private_classifier,
 )
 from riemdp.randomness import noise_source
+from tests.estimators.test_mdm_found import PRIVATE, matrices
 from tests.purses import noted
 from tests.seam import Searches, Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(3.0, 1e-5)
 BALL = Ball(np.eye(3), 2.0)
-PRIVATE = {"labels": "private", "classes": [0, 1, 2]}
-
-
-def matrices(n=600, unit=1.0, seed=0):
-    """Three classes of 3 x 3 covariances, and their labels."""
-    rng = np.random.default_rng(seed)
-    signals = rng.normal(size=(n, 3, 30))
-    y = np.arange(n) % 3
-    signals *= np.exp(0.7 * (np.arange(3) == y[:, None]))[:, :, None]
-    return unit * signals @ signals.transpose(0, 2, 1) / 30, y
 
 
 def classifier(**options):
