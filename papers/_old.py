@@ -10,7 +10,6 @@ import numpy as np
 
 from riemdp import Budget, Problem
 from riemdp.audit._optimizers import replicate
-from riemdp.audit._unbounded import Unbounded
 from riemdp.optimizers import AbstractOptimizer
 
 
@@ -35,6 +34,5 @@ def repeated(
         noise_std=noise_std,
         budget=budget,
         rng=rng,
-        ledger=Unbounded(),
     )
     return np.asarray(values)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from riemdp.audit import _optimizers
-from riemdp.audit._unbounded import Unbounded
 
 _PLACES = {
     "rows of a part": "domains._sums.MOST_ROWS",
@@ -119,7 +118,7 @@ def _names(table: dict[str, str]) -> SimpleNamespace:
 
 
 # many runs of an optimiser at once, charged to nobody
-replicate = functools.partial(_optimizers.replicate, ledger=Unbounded())
+replicate = _optimizers.replicate
 # the noisy gradient of a step: what it is made from, classes to subclass, and steps by hand
 Gradients = _names(
     {

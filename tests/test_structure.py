@@ -38,6 +38,7 @@ MOST_ANY = 0.05  # share of the parameters
 FACES = {
     "releases/_comparison.py private_comparison",
     "releases/_two_sample.py private_two_sample",
+    "releases/_two_sample.py private_paired_samples",
     "releases/_geodesic_regression.py private_geodesic_regression",
     "audit/_optimizers.py audit_optimizer",
     "cli/_mean.py mean",
@@ -48,7 +49,6 @@ FACES = {
     "federated/_ball.py private_frechet_mean",
     "federated/_ball.py private_frechet_variance",
     "federated/_in_process.py run_in_process",
-    "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py minimized",  # the same as `private_minimize`, at another's cost
     "audit/_optimizers.py replicate",

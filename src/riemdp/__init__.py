@@ -113,6 +113,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_geodesic_regression",
         "private_geometric_median",
         "private_mean_direction",
+        "private_paired_samples",
         "private_two_sample",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),

@@ -110,6 +110,7 @@ from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geodesic_regression as private_geodesic_regression
 from .releases import private_geometric_median as private_geometric_median
 from .releases import private_mean_direction as private_mean_direction
+from .releases import private_paired_samples as private_paired_samples
 from .releases import private_two_sample as private_two_sample
 from .sampling import riemannian_laplace as riemannian_laplace
 from .statistics import MeanResult as MeanResult

@@ -317,17 +317,14 @@ def two_arrays(seed):
     return {"A": d.matrices(seed), "B": d.matrices(seed + 1)}
 
 
-def of_two_arrays(data, given, **options):
-    """The release of `private_two_sample`."""
-    keywords = {**given.keywords, "ball": d.BALL, **data, **options}
-    return riemdp.private_two_sample(
-        d.SPD, keywords.pop("A"), keywords.pop("B"), **keywords
-    ).release
+def of_two_arrays(function):
+    """The release of a comparison of records that come as two arrays."""
 
+    def call(data, given, **options):
+        keywords = {**given.keywords, "ball": d.BALL, **data, **options}
+        return function(d.SPD, keywords.pop("A"), keywords.pop("B"), **keywords).release
 
-def of_pairs(data, given, **options):
-    """The release of `private_two_sample` of pairs."""
-    return of_two_arrays(data, given, **{"paired": True, **options})
+    return call
 
 
 def pairs_of_people(seed):
@@ -412,7 +409,7 @@ OTHERS = (
         "riemdp.private_two_sample",
         "",
         "class means",
-        of_two_arrays,
+        of_two_arrays(riemdp.private_two_sample),
         two_arrays,
         records="A",
         moved=of_first_sample,
@@ -431,10 +428,10 @@ OTHERS = (
         ),
     ),
     Entry(
-        "riemdp.private_two_sample",
-        "people in pairs",
+        "riemdp.private_paired_samples",
+        "people",
         "class means",
-        of_pairs,
+        of_two_arrays(riemdp.private_paired_samples),
         pairs_of_people,
         records="A",
         moved=of_first_sample,

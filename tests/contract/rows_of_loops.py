@@ -217,8 +217,6 @@ def leading(variant, claim="PCA", make=None, refusals=(), moved=None, **fixed):
 
 
 OF_LOOP = (
-    Refusal({"steps": 0}),
-    Refusal({"learning_rate": -1.0}),
     Refusal({"initial": np.zeros(5)}),
     Refusal({"initial": "pole"}),
 )

@@ -56,7 +56,7 @@ SHARES = {
     "riemdp.private_ball": 0.2,
     "riemdp.private_geometric_median": 0.24,
     "riemdp.private_mean_direction": 0.99,
-    "riemdp.private_two_sample[people in pairs": 0.49,  # one of the two records of a pair
+    "riemdp.private_paired_samples": 0.49,  # one of the two records of a pair
     "riemdp.private_geodesic_regression[private ball]": 0.1,
     "riemdp.private_geodesic_regression": 0.6,
     "riemdp.mechanisms.AdaptiveMean": 0.1,

@@ -1,4 +1,4 @@
-"""private_two_sample(paired=True): what the differences of pairs show, level, power, people."""
+"""`private_paired_samples`: what the differences of pairs show, level, power, people."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def pairs(n=600, shift=0.0, seed=0):
 
 
 def compared(A, B, **given):
-    options = {"ball": BALL, "budget": BUDGET, "rng": 0, "paired": True} | given
-    return riemdp.private_two_sample(SPACE, A, B, **options)
+    options = {"ball": BALL, "budget": BUDGET, "rng": 0} | given
+    return riemdp.private_paired_samples(SPACE, A, B, **options)
 
 
 def test_the_mean_difference_is_found_with_one_charge():
@@ -82,7 +82,6 @@ def test_everything_of_one_person_counts_once():
     ("given", "match"),
     [
         ({"B": np.zeros((5, 2))}, "pairs need as many"),
-        ({"paired": "yes"}, "paired"),
         ({"groups": np.zeros(7)}, "groups"),
         ({"of": "everybody"}, "of"),
         ({"budget": None}, "budget"),
@@ -109,13 +108,15 @@ def test_the_level_is_exact_for_the_pairs_themselves():
 @pytest.mark.slow
 def test_level_and_power_of_pairs_of_a_population():
     """Where noise is not most of the error, pairs find what two samples of them do not."""
-    budget, rejected = Budget(10.0, 1e-6), {}
-    for shift, paired in ((0.0, True), (0.04, True), (0.04, False)):
+    budget = Budget(10.0, 1e-6)
+
+    def rejected(test, shift):
         found = [
-            compared(*pairs(1000, shift, seed), rng=seed, budget=budget, paired=paired)
-            for seed in range(200)
+            test(SPACE, *pairs(1000, shift, seed), BALL, budget, rng=seed) for seed in range(200)
         ]
-        rejected[shift, paired] = np.mean([one.rejects(0.05) for one in found])
-    assert rejected[0.0, True] < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
-    assert rejected[0.04, True] > 0.9
-    assert rejected[0.04, False] < 0.2
+        return np.mean([one.rejects(0.05) for one in found])
+
+    paired = riemdp.private_paired_samples
+    assert rejected(paired, 0.0) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+    assert rejected(paired, 0.04) > 0.9
+    assert rejected(riemdp.private_two_sample, 0.04) < 0.2

@@ -27,7 +27,7 @@ from ..optimizers._minimize import checked
 from ..optimizers._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
 from ..optimizers._private_step import NoisyGradient
 from ..optimizers._records import PrivateRecords
-from ..privacy import Budget, Guarantee, Ledger
+from ..privacy import Budget, Guarantee
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
@@ -58,13 +58,13 @@ def replicate(
     optimizer: AbstractOptimizer,
     *,
     repetitions: int,
-    ledger: Ledger,
     noise_std: float | None = None,
     budget: Budget | None = None,
     rng: int | NoiseSource | None = None,
     kind: type[NoisyGradient] = NoisyGradient,
 ) -> tuple[Any, Guarantee]:
-    """Many independent runs at once, by the driver of `private_minimize`.
+    """Many independent runs at once, by the driver of `private_minimize`. NOT PRIVATE: nothing is
+    charged for what all of them show together.
 
     Args:
         problem: As in `private_minimize`.
@@ -72,15 +72,13 @@ def replicate(
         initial: As in `private_minimize`.
         optimizer: As in `private_minimize`.
         repetitions: How many runs.
-        ledger: What is charged, the guarantee of ONE run; that of `audit`, which keeps nothing.
         noise_std: As in `private_minimize`; without it and a budget the runs have no noise.
         budget: As in `private_minimize`.
         rng: As in `private_minimize`.
         kind: The class of the noisy gradients; another one plants a fault, for audits.
 
     Returns:
-        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run. No more
-        than one is charged, so do not publish the values.
+        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run.
     """
     optimizer = check_optimizer(optimizer)
     repetitions = integer("repetitions", repetitions)
@@ -89,7 +87,7 @@ def replicate(
     with double_precision():
         private = PrivateRecords(records)
         run = plan.bind(problem, private, point, kind=kind, repetitions=repetitions)
-        done = drive(run, RunContext(noise_source(rng), n, Account(ledger)), repetitions)
+        done = drive(run, RunContext(noise_source(rng), n, Account(Unbounded())), repetitions)
     return done.value, plan.guarantee()
 
 
@@ -141,7 +139,6 @@ def audit_optimizer(
             optimizer,
             noise_std=noise_std,
             repetitions=trials,
-            ledger=Unbounded(),
             rng=source,
         )
         for data in plan.pair

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
+from .._errors import InvalidArgument, integer, magnitude, one_of
 from .._programs import in_double_precision
 from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
@@ -42,8 +42,6 @@ def private_principal_eigenvector(
     *,
     row_norm: float = 1.0,
     method: str = "auto",
-    steps: int | None = None,
-    learning_rate: float | None = None,
     initial: ArrayLike | None = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
@@ -61,10 +59,9 @@ def private_principal_eigenvector(
         method: "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix
             (standard deviation sigma on and sigma / sqrt 2 off the diagonal: isotropic in the
             Frobenius norm), then eigh; replace-one Frobenius sensitivity sqrt(2) R^2 / n. "dp-rgd":
-            `private_minimize` on the sphere from a public start; sensitivity 2 R^2 / n a step.
+            `private_minimize` on the sphere from a public start, with the steps of `DPRGD()`;
+            sensitivity 2 R^2 / n a step.
             "auto": by formula from (n, d, budget) only, never from the data: see `choose_method`.
-        steps: For "dp-rgd" alone; default from public constants.
-        learning_rate: The same.
         initial: A PUBLIC unit vector for "dp-rgd". The better it is, the fewer steps are needed:
             the all-ones direction for non-negative data.
         rng: None (operating system), a seed (not private) or a `NoiseSource`.
@@ -92,14 +89,8 @@ def private_principal_eigenvector(
     rows = _rows(data, initial)
     members = None if groups is None else Membership(groups, len(rows), of="data")
     n, d = len(rows) if members is None else members.n, rows.shape[1]
-    count = None if steps is None else integer("steps", steps)
-    rate = None if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
     chosen = choose_method(n, d, budget) if method == "auto" else method
     start = None if initial is None else admit_point(Sphere(d), "initial", initial)
-    given = steps if steps is not None else learning_rate
-    if chosen == "gmip" and given is not None:
-        name = "learning_rate" if steps is None else "steps"
-        raise invalid(name, given, "\"gmip\" takes no steps; leave it out, or give method='dp-rgd'")
     source = noise_source(rng)
     query = of_rows(d, n, r, people=members is not None)
     if chosen == "gmip":
@@ -108,7 +99,7 @@ def private_principal_eigenvector(
         principal_eigenvector(d, row_norm=r),
         query.prepare(rows, members).points,
         _public_start(d) if start is None else start,
-        DPRGD(count, rate),
+        DPRGD(),
         budget,
         rng=source,
         ledger=ledger,

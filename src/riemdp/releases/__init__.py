@@ -19,7 +19,7 @@ from ._prior import PriorRow as PriorRow
 from ._private_ball import private_ball
 from ._table import Plan as Plan
 from ._table import PlanRow as PlanRow
-from ._two_sample import private_two_sample
+from ._two_sample import private_paired_samples, private_two_sample
 from ._variance import private_frechet_variance
 
 __all__ = [
@@ -35,5 +35,6 @@ __all__ = [
     "private_geodesic_regression",
     "private_geometric_median",
     "private_mean_direction",
+    "private_paired_samples",
     "private_two_sample",
 ]
