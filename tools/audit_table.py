@@ -40,7 +40,13 @@ from riemdp.federated import local_update
 from riemdp.randomness import NoiseSource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.audit.edges import along_the_iterate, off_manifold, outside_the_ball
+from tests.audit.edges import (
+    along_the_iterate,
+    class_of_a_matrix,
+    class_of_a_vector,
+    off_manifold,
+    outside_the_ball,
+)
 from tests.seam import Masks, Noise, Searches, Sums, original, plant
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
@@ -171,6 +177,17 @@ def optimisers() -> Iterator[tuple[str, Audit]]:
         where = f"start or record at an edge ({attack.__name__})"
         title = f"{type(optimizer).__name__}, {where}, {sphere!r}"
         yield title, _run(optimizer, sphere, noise_std, attack)
+    network = {"optimizer": riemdp.DPRGD(2, 0.01, 1.0), "noise_std": 0.1 * 2**0.5}
+    for title, problem, attack in (
+        ("problems.spdnet", riemdp.problems.spdnet((2, 2), 2), class_of_a_matrix),
+        (
+            "problems.hyperbolic_prototypes",
+            riemdp.problems.hyperbolic_prototypes(1, 3, 2),
+            class_of_a_vector,
+        ),
+    ):
+        title = f"{title}, a record changes its class, DPRGD"
+        yield title, _run(manifold=problem.manifold, attack=attack, **network)
 
 
 def front_door() -> Iterator[tuple[str, Audit, int]]:
@@ -199,6 +216,7 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     spd = riemdp.SPDAffineInvariant(2)
     out = np.tile(np.eye(2), (8, 1, 1))
     away = out.copy()
+    at_centre = out.copy()
     out[0], away[0] = np.diag([1e6, 1.0]), np.diag([1e-6, 1.0])
 
     def spd_mean(x: Any, rng: Any) -> riemdp.Release:
@@ -254,6 +272,10 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     yield title, _through(_with_prior, *_across()), 500
     title = "PrivateTSRegressor, a record changes its matrix and its target, SPD(2)"
     yield title, _through(_regression, *_ages()), 500
+    title = "PrivateTLScale, mean and dispersion of a domain, SPD(2)"
+    yield title, _through(_stretched, out, at_centre), 1_000
+    title = "PrivateTLRotate, a record changes sides and its label, SPD(2)"
+    yield title, _through(_rotated, *_sides()), 500
 
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
@@ -348,6 +370,13 @@ def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, in
         return dataclasses.replace(made, value=made.details["answers"][0])
 
     yield "private_comparison, Euclidean(1)", _through(comparison, far, -far), 2_000
+
+    def pairs(x: Any, rng: Any) -> Any:
+        made = riemdp.private_paired_samples(line, -x, x, ball, BUDGET, rng=rng).release
+        return dataclasses.replace(made, value=made.details["answers"][0])
+
+    title = "private_paired_samples, both records of a pair change sides, Euclidean(1)"
+    yield title, _through(pairs, far, -far), 2_000
 
     for estimator, attack, one, other in _estimators_of_people():
         title = f"{estimator}, groups, all 43 records of one person"
@@ -672,6 +701,27 @@ def _sides() -> tuple[Any, Any]:
     return (there, labels), (here, other)
 
 
+def _stretched(x: Any, rng: Any) -> Any:
+    """A fit of one domain; an attacker adds up the mean and, with more weight, the dispersion."""
+    fitted = riemdp.PrivateTLScale(
+        metric="logeuclid",
+        budget=BUDGET,
+        ball=riemdp.Ball(np.eye(2), 1.0),
+        random_state=int(rng.integers(0, 2**31)),
+    ).fit(x)
+    _, dispersion = fitted.releases_[""]
+    mean = np.log(fitted.centers_[""][0, 0])
+    return _number(0.75 * mean + dispersion.observation.coordinates[0], fitted.guarantee_)
+
+
+def _rotated(records: Any, rng: Any) -> Any:
+    """A fit of two domains, of which the attacked record is in the first."""
+    X, y = records
+    rotate = riemdp.PrivateTLRotate("a", **_private_labels(rng))
+    rotate.fit(X, y, domains=np.repeat(["a", "b"], len(y) // 2))
+    return _number(_seen_of_classes(rotate.releases_["a"]), rotate.guarantee_)
+
+
 def _private_labels(rng: Any) -> dict[str, Any]:
     """The arguments of a classifier of these matrices."""
     return {
@@ -777,15 +827,20 @@ def _regression(records: Any, rng: Any, groups: Any = None) -> Any:
 
 
 def _class_means(records: Any, rng: Any, groups: Any) -> Any:
-    """A fit with private labels; an attacker adds up the class sums along one direction, and the
-    difference of the class sizes.
-    """
+    """A fit with private labels."""
     fitted = riemdp.PrivateMDM(**_private_labels(rng)).fit(*records, groups=groups)
-    direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
-    details = fitted.releases_[0].details
-    sizes = np.array(details["sizes"])
-    sums = sizes @ (details["coordinates"] @ direction) / np.sqrt(2.0)
-    return _number(sums + sizes[0] - sizes[1], fitted.guarantee_)
+    return _number(_seen_of_classes(fitted.releases_[0]), fitted.guarantee_)
+
+
+def _seen_of_classes(release: riemdp.Release) -> float:
+    """An attacker adds up the class sums along one direction, and the difference of the class
+    sizes.
+    """
+    space = riemdp.SPDLogEuclidean(2)
+    direction = np.asarray(space.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
+    sizes = np.array(release.details["sizes"])
+    sums = sizes @ (release.details["coordinates"] @ direction) / np.sqrt(2.0)
+    return float(sums + sizes[0] - sizes[1])
 
 
 def _as_drawn(release: riemdp.Release) -> riemdp.Release:

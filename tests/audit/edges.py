@@ -1,5 +1,5 @@
 """Attacks on optimisers at the edges of what the proofs assume: a start that is off the manifold by
-rounding or outside the ball, records that are very long and along the iterate.
+rounding or outside the ball, records that are very long and along the iterate. And on networks.
 
 Each takes the space, n, and whether the other data set lacks the record, for `audit_optimizer`.
 """
@@ -12,8 +12,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from riemdp import Ball, Problem
-from riemdp.problems import frechet_mean, principal_eigenvector
+from riemdp import Ball, Lorentz, Problem
+from riemdp.problems import (
+    frechet_mean,
+    hyperbolic_prototypes,
+    principal_eigenvector,
+    spdnet,
+)
 
 
 class Attack(NamedTuple):
@@ -67,3 +72,38 @@ def outside_the_ball(manifold: Any, n: int, lacking: bool) -> Any:
         pair[side, 0] = manifold.exp(center, sign * 0.3 * across)
     start = manifold.exp(center, 2.84 * away)
     return Attack(problem, (pair[0], pair[1]), start, along(manifold, center, across))
+
+
+def of_networks(n: int, record: Any, other: Any) -> tuple[Any, Any]:
+    """A record of the first class or of the second, where its gradient is the opposite. The others
+    are of no class, and have the gradient 0.
+    """
+    records = np.array([record] + [other] * (n - 1))
+    first, second = np.full(n, -1), np.full(n, -1)
+    first[0], second[0] = 0, 1
+    return (records, first), (records, second)
+
+
+def class_of_a_matrix(manifold: Any, n: int, lacking: bool) -> Any:
+    problem = spdnet((2, 2), 2)
+    start = (jnp.eye(2), jnp.zeros((2, 4)))
+    ahead = np.array([np.log(1e6), 0.0, 0.0, 1.0])  # what the last layer is given of the record
+
+    def score(values: Any) -> Any:
+        return (values[-1][:, 0] - values[-1][:, 1]) @ ahead
+
+    return Attack(problem, of_networks(n, np.diag([1e6, 1.0]), np.eye(2)), start, score)
+
+
+def class_of_a_vector(manifold: Any, n: int, lacking: bool) -> Any:
+    space = Lorentz(3)
+    origin = jnp.asarray(space.origin)
+    start = (jnp.array([[1.0, 0.0], [0.0, 0.0]]), origin, origin)
+
+    def score(values: Any) -> Any:
+        first, second = (
+            space.to_coordinates(origin, space.log(origin, p))[:, 0] for p in values[1:]
+        )
+        return first - second
+
+    return Attack(hyperbolic_prototypes(1, 3, 2), of_networks(n, [1e6], [0.0]), start, score)

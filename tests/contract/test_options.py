@@ -86,10 +86,7 @@ def answers(entry, name, value, naming):
 
 # What these options can be, somewhere.
 KNOWN = {
-    "steps": 3,
-    "learning_rate": 0.37,
     "row_norm": 0.5,
-    "tolerance": 1e-3,
     "calibration": "classical",
     "shrink": True,
     "count_outside": False,
