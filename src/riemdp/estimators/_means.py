@@ -30,8 +30,8 @@ def composable(
     ball: Ball | AdaptiveBall, budget: Budget, count_outside: bool | None
 ) -> dict[str, Any]:
     """How a mean in a public ball is released, so that all steps of a pipeline add up exactly: one
-    law of noise, whatever n is. A search uses that law anyway, and counts what is outside in any
-    case. A count of records outside a public ball shares the budget of its mean.
+    distribution of noise, whatever n is. A search uses that distribution anyway, and counts what is
+    outside in any case. A count of records outside a public ball shares the budget of its mean.
     """
     if isinstance(ball, AdaptiveBall):
         return {} if count_outside is None else {"count_outside": count_outside}

@@ -333,7 +333,7 @@ def two_sample_test(
 
     Raises:
         InvalidArgument: The releases are of other spaces, balls or queries, one is about people and
-            the other about records, or the law of an error is not known.
+            the other about records, or the distribution of an error is not known.
 
     Source:
         Proof: docs/proofs/comparison.md.
@@ -380,8 +380,8 @@ def _observed(name: str, release: Released) -> Observation:
         raise invalid(
             name,
             f"a release by {release.mechanism!r}",
-            'the law of its error is not known; release means with mechanism="wrapped-gaussian" or'
-            ' "tangent-mean"',
+            "the distribution of its error is not known; release means with"
+            ' mechanism="wrapped-gaussian" or "tangent-mean"',
         )
     return release.observation
 

@@ -40,7 +40,7 @@ class MeanDirection:
         manifold: `Sphere(p)`; or `Grassmann(p, 1)`, whose points are axes.
         coordinates: The noisy mean of the vectors, (p,); of axes that of the matrices x x^T in the
             coordinates of `manifolds._spectral.pack`.
-        law: Law of the length of its noise.
+        law: Distribution of the length of its noise.
         n: The public number of records, or of people.
         slack: What rounding adds to that length.
     """
@@ -136,7 +136,7 @@ class MeanDirection:
         no longer than.
         """
         law = self.law
-        if isinstance(law, ChiLaw):  # of other laws the length of the whole error bounds it
+        if isinstance(law, ChiLaw):  # else the length of the whole error bounds it
             law = gaussian_law(dim, law.sigma, exact=True)
         noise = (law.quantile(level) + self.slack) / math.sqrt(self.power)
         return noise if of == "sample" else math.hypot(noise, self._sampling(dim, level))

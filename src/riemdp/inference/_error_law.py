@@ -1,8 +1,8 @@
-"""The law of the distance between a release and the value it protects, known before anything is
-spent.
+"""The distribution of the distance between a release and the value it protects, known before
+anything is spent.
 
-Each law is a function of public facts (scale, dimension, space, radius) and says what it is:
-"exact", or an "upper bound".
+Each distribution is a function of public facts (scale, dimension, space, radius) and says what it
+is: "exact", or an "upper bound".
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class ChiLaw(ErrorLaw):
     dim: int = 1
 
     def stretched(self, factor: float) -> ChiLaw:
-        """The law of `factor` times the length, as an upper bound."""
+        """The distribution of `factor` times the length, as an upper bound."""
         return gaussian_law(self.dim, factor * self.sigma, exact=False)
 
     def shrunk(self, distance: float | None = None) -> ShrunkLaw:
         """Error of the James-Stein estimate of a vector from one with this noise, an upper bound.
 
         For a vector v the mean square is at most d sigma^2 - (d - 2)^2 sigma^4 E 1 / |y|^2 (James
-        and Stein), and E 1 / |y|^2 >= 1 / (|v|^2 + (d - 2) sigma^2) (Jensen; the law of |y|^2 is a
-        Poisson mixture of chi squares). The estimate lies within min(|y|, (d - 2) sigma^2 / |y|)
-        <= sqrt(d - 2) sigma of the noisy vector y, which bounds quantiles.
+        and Stein), and E 1 / |y|^2 >= 1 / (|v|^2 + (d - 2) sigma^2) (Jensen; the distribution of
+        |y|^2 is a Poisson mixture of chi squares). The estimate lies within min(|y|, (d - 2)
+        sigma^2 / |y|) <= sqrt(d - 2) sigma of the noisy vector y, which bounds quantiles.
 
         Args:
             distance: A bound of |v|, or None.
@@ -95,7 +95,7 @@ class GammaLaw(ErrorLaw):
     dim: int = 1
 
     def stretched(self, factor: float) -> GammaLaw:
-        """The law of `factor` times the length, as an upper bound."""
+        """The distribution of `factor` times the length, as an upper bound."""
         return laplace_law(self.dim, factor * self.scale, exact=False)
 
     def _quantile(self, q: float) -> float:
@@ -122,8 +122,8 @@ class TabulatedLaw(ErrorLaw):
 
 @dataclasses.dataclass(frozen=True)
 class CappedLaw(ErrorLaw):
-    """The error of another law after a step that brings it to at most `cap`, and never makes it
-    larger than `factor` times what it was.
+    """The error of another distribution after a step that brings it to at most `cap`, and never
+    makes it larger than `factor` times what it was.
     """
 
     inner: ErrorLaw | None = None
@@ -137,14 +137,14 @@ class CappedLaw(ErrorLaw):
 
 @dataclasses.dataclass(frozen=True)
 class TabulatedShrunkLaw(TabulatedLaw):
-    """The error of another law, tabulated after shrinking."""
+    """The error of another distribution, tabulated after shrinking."""
 
     inner: ErrorLaw | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class ShrunkLaw(ErrorLaw):
-    """The error of another law after a move by at most `shift`."""
+    """The error of another distribution after a move by at most `shift`."""
 
     inner: ErrorLaw | None = None
     shift: float = 0.0
@@ -167,15 +167,15 @@ def gaussian_law(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiL
 
 
 def laplace_law(dim: int, scale: float, *, exact: bool, note: str = "") -> GammaLaw:
-    """Error of law Gamma(d, s): mean square d (d + 1) s^2."""
+    """Error of distribution Gamma(d, s): mean square d (d + 1) s^2."""
     return GammaLaw(
         dim * (dim + 1) * scale**2, "exact" if exact else "upper bound", note, scale, dim
     )
 
 
 def capped(law: ErrorLaw | None, cap: float, factor: float = 1.0) -> ErrorLaw | None:
-    """The law after a step that brings the error to at most `cap`, and to at most `factor` times
-    what it was. An estimate stays one, unless the cap lies below it.
+    """The distribution after a step that brings the error to at most `cap`, and to at most `factor`
+    times what it was. An estimate stays one, unless the cap lies below it.
     """
     if law is None or not math.isfinite(cap):
         return law
@@ -193,7 +193,8 @@ def keeps_near(manifold: AbstractManifold, radius: float) -> bool:
 
 
 def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) -> ErrorLaw | None:
-    """The law of the distance to a point of a ball, after a release was moved radially into it.
+    """The distribution of the distance to a point of a ball, after a release was moved radially
+    into it.
 
     It is at most the diameter. Where `keeps_near` is proved it is no larger than before. Elsewhere
     it is at most twice as large: the release z moves by its distance from the ball, which is at
@@ -203,20 +204,20 @@ def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) ->
 
 
 def unbounded(law: ErrorLaw) -> ErrorLaw:
-    """The law of the noise itself, before it was bounded by a ball or shrunk."""
+    """The distribution of the noise itself, before it was bounded by a ball or shrunk."""
     while isinstance(law, CappedLaw | ShrunkLaw | TabulatedShrunkLaw) and law.inner is not None:
         law = law.inner
     return law
 
 
 def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw:
-    """Law of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta law on hyperbolic
-    space, quadrature of the radial density elsewhere; on Bures-Wasserstein space Gamma(d, s) is an
-    upper bound, its Jacobian decreasing along rays.
+    """Distribution of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta distribution
+    on hyperbolic space, quadrature of the radial density elsewhere; on Bures-Wasserstein space
+    Gamma(d, s) is an upper bound, its Jacobian decreasing along rays.
     """
     if not manifold.is_homogeneous and manifold.curvature_bounds[0] >= 0:
         return laplace_law(
-            manifold.dim, scale, exact=False, note="flat law, curvature is non-negative"
+            manifold.dim, scale, exact=False, note="flat distribution, curvature is non-negative"
         )
     if is_flat(manifold):
         return laplace_law(manifold.dim, scale, exact=True)
@@ -225,12 +226,13 @@ def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw
 
 @functools.lru_cache(maxsize=256)
 def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorLaw | None:
-    """A law of lengths that are never shorter, in distribution, than the distance under exp(-d/s).
+    """A distribution of lengths that are never shorter, in distribution, than the distance under
+    exp(-d/s).
 
-    It is the law itself where that is exact. Elsewhere the volume of small solid angles grows along
-    rays at most as on the hyperbolic space of the lowest curvature (Bishop and Gromov), so the
-    quotient of the two radial densities never increases, and distances on the hyperbolic space are
-    longer. None where the law does not exist there.
+    It is the distribution itself where that is exact. Elsewhere the volume of small solid angles
+    grows along rays at most as on the hyperbolic space of the lowest curvature (Bishop and Gromov),
+    so the quotient of the two radial densities never increases, and distances on the hyperbolic
+    space are longer. None where the distribution does not exist there.
     """
     law = riemannian_laplace_law(manifold, scale)
     if law.kind != "estimate":
@@ -286,7 +288,8 @@ def _support(
 def wrapped_law(
     manifold: AbstractManifold, radius: float | None, lengths: ErrorLaw, *, shrunk: bool = False
 ) -> ErrorLaw | None:
-    """Law of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length law `lengths`.
+    """Distribution of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length
+    distribution `lengths`.
 
     Flat spaces: |xi|, exact. Curvature >= 0: at most |xi| (Toponogov). Curvature >= -k: at most the
     third side of the hyperbolic triangle of curvature -k with sides |a|, |a + xi| and the same
@@ -316,8 +319,8 @@ def wrapped_law(
 
 
 def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> ErrorLaw | None:
-    """Law of d(Exp_b(a), Exp_b(s)) for |a| <= radius and s what `shortened` makes of a + xi, where
-    xi is isotropic of length law `lengths`.
+    """Distribution of d(Exp_b(a), Exp_b(s)) for |a| <= radius and s what `shortened` makes of a +
+    xi, where xi is isotropic of length distribution `lengths`.
 
     Curvature >= 0: at most |s - a| (Toponogov), so at most what James and Stein prove of it.
     Curvature >= -k: no proof that shrinking helps is known; the bound without it is an estimate.
@@ -345,8 +348,8 @@ def _cosines(dim: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> TabulatedLaw:
-    # Bins of the length's law, evaluated at their upper edge (an upper bound); the last ones
-    # reach 1 - 1e-13.
+    # Bins of the length's distribution, evaluated at their upper edge (an upper bound); the last
+    # ones reach 1 - 1e-13.
     upper_edges = np.concatenate(
         [np.linspace(0.0, 0.99, 300)[1:], 1 - np.logspace(-2, -13, 111)[1:]]
     )
@@ -394,8 +397,8 @@ _DISTANCES = 48  # bins of the distance between value and base
 @functools.lru_cache(maxsize=256)
 @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 def _shrunk_hinge_law(root: float, radius: float, lengths: ChiLaw) -> TabulatedShrunkLaw:
-    """Law of the third side of the hyperbolic triangle with sides |a| <= radius and |s|, s the
-    James-Stein estimate of a + xi: the worst of all |a|, each of them, the length of xi and its
+    """Distribution of the third side of the hyperbolic triangle with sides |a| <= radius and |s|, s
+    the James-Stein estimate of a + xi: the worst of all |a|, each of them, the length of xi and its
     direction at the worst of its bin. An upper bound of the mean square and of every quantile.
     """
     from scipy import special
@@ -455,6 +458,6 @@ def _third(a: Floats | float, length: Floats | float, cosine: Floats) -> Floats:
 
 
 def lengths_of(noise: Noise, scale: float, dim: int) -> ErrorLaw:
-    """Law of the length of noise of this scale."""
+    """Distribution of the length of noise of this scale."""
     law = laplace_law if noise.is_pure else gaussian_law
     return law(dim, scale, exact=False)

@@ -96,7 +96,7 @@ def much_noise(
     error, alone = law.expected_error, unbounded(law)
     if not error >= radius:
         return None
-    # a law of one distance says nothing but the diameter of the ball
+    # a distribution of one distance says nothing but the diameter of the ball
     is_diameter = isinstance(alone, TabulatedLaw) and len(set(alone.table)) == 1
     factor = alone.expected_error / radius * (1.0 + 1e-6)
     if not is_of_ball or facts.found or is_diameter or not math.isfinite(factor):

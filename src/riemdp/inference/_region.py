@@ -1,9 +1,10 @@
-"""Where the value lies that a release protects: confidence regions from the law of the noise.
+"""Where the value lies that a release protects: confidence regions from the distribution of the
+noise.
 
-Everything here is a function of released and public numbers. A release of known noise law shows y =
-v + noise, v being the private tangent vector at a public or released base point (`Observation`).
-The points whose logarithm at the base lies within a quantile of the length of the noise of y are a
-`Region`. Proof: docs/proofs/confidence-region.md.
+Everything here is a function of released and public numbers. A release of known noise distribution
+shows y = v + noise, v being the private tangent vector at a public or released base point
+(`Observation`). The points whose logarithm at the base lies within a quantile of the length of the
+noise of y are a `Region`. Proof: docs/proofs/confidence-region.md.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Observation:
         base: The public or released point of it at which the vector is tangent.
         coordinates: The noisy vector y in orthonormal coordinates at `base`, (dim,), before
             anything shortened or shrank it.
-        law: Law of the length of y - v, v = log_base(value); exact, or never too short.
+        law: Distribution of the length of y - v, v = log_base(value); exact, or never too short.
         slack: Bound of the length of what computing the value in float64, to a public tolerance,
             adds to the error.
         domain: The ball in whose frame all this happens, or None: the frame is the space itself.
@@ -105,7 +106,7 @@ class Observation:
 
 
 def about(manifold: AbstractManifold, point: Point, law: ErrorLaw) -> Observation:
-    """A released point whose distance from the value has this law."""
+    """A released point whose distance from the value has this distribution."""
     zero = np.zeros(manifold.dim)
     return Observation(manifold, point, zero, law, place=_POINT, at_released_point=True)
 
@@ -118,8 +119,8 @@ def region_of(
     one_of("of", of, OF)
     if seen is None:
         raise InvalidArgument(
-            f"no confidence region is known for this release by {mechanism!r}: the law of its"
-            ' error is not known. Release the mean with mechanism="wrapped-gaussian" or'
+            f"no confidence region is known for this release by {mechanism!r}: the distribution of"
+            ' its error is not known. Release the mean with mechanism="wrapped-gaussian" or'
             ' "tangent-mean", or without a ball'
         )
     radius = math.nextafter(seen.law.quantile(level), math.inf) + seen.slack

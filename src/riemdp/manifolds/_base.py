@@ -104,8 +104,9 @@ class AbstractManifold(Operations):
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether isometries act transitively. The normalising constant of a Riemannian Laplace law
-        is then the same at every centre. False, the safe answer, unless a space says otherwise.
+        """Whether isometries act transitively. The normalising constant of a Riemannian Laplace
+        distribution is then the same at every centre. False, the safe answer, unless a space says
+        otherwise.
         """
         return False
 

@@ -47,7 +47,7 @@ class Grassmann(Homogeneous):
     Source:
         Edelman, Arias and Smith 1998. The tangent Gaussian is the projection Z - W (W^T Z); it is
         exact because the projection of an iid normal array on a linear subspace is the isotropic
-        normal law there.
+        normal distribution there.
 
     Examples:
         >>> import numpy as np

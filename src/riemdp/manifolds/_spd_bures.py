@@ -79,8 +79,8 @@ class SPDBuresWasserstein(AbstractSPD):
 
     @property
     def _is_geodesic(self) -> bool:
-        # optimal transport between Gaussian laws; the geodesic stays positive definite between its
-        # ends
+        # optimal transport between Gaussian distributions; the geodesic stays positive definite
+        # between its ends
         return True
 
     @property

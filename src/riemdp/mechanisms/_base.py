@@ -31,12 +31,12 @@ class Drawn:
 
     Attributes:
         value: What may be published.
-        scale: sigma of a Gaussian, s of a Laplace or K-norm law.
+        scale: sigma of a Gaussian, s of a Laplace or K-norm distribution.
         sensitivity: The sensitivity that the scale was made from.
-        error_law: Law of the distance between the noisy and the admitted value, or None.
+        error_law: Distribution of the distance between the noisy and the admitted value, or None.
         details: Further public facts.
-        observation: The noisy vector itself, with the law of its error, for confidence regions;
-            None where that law is not known. It is published with the value.
+        observation: The noisy vector itself, with the distribution of its error, for confidence
+            regions; None where that distribution is not known. It is published with the value.
     """
 
     value: Any
@@ -63,7 +63,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
 
     name: ClassVar[str]
     words: ClassVar[str] = ""
-    """What the mechanism does, in a report; for `EITHER` a release says the law that it drew."""
+    """What the mechanism does, in a report; for `EITHER` a release says the distribution drawn."""
 
     @property
     @abc.abstractmethod

@@ -103,7 +103,7 @@ class PointMechanism(AbstractMechanism[Any]):
         sensitivity: Sensitivity of the value, as the mechanism's docstring measures it.
         budget: What was given to spend, a `Budget` or noise that was made of one; a pure mechanism
             spends its epsilon alone.
-        scale: sigma of a Gaussian, s of a Laplace or K-norm law.
+        scale: sigma of a Gaussian, s of a Laplace or K-norm distribution.
         adjacency: The neighbours that `sensitivity` and `guarantee` are for.
         ball: The public ball that values are moved into, or None.
         tries: Expected number of proposals of one release; 1 without rejection.
@@ -140,14 +140,14 @@ class PointMechanism(AbstractMechanism[Any]):
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the admitted value, for the least favourable
-        value; None where no formula is known.
+        """Distribution of the distance between the release and the admitted value, for the least
+        favourable value; None where no formula is known.
         """
         return None
 
     def law_at(self, distance: float) -> ErrorLaw | None:
-        """Law of the same distance for a value at `distance` from the public centre, before the
-        release is moved into the ball; None where no formula is known.
+        """Distribution of the same distance for a value at `distance` from the public centre,
+        before the release is moved into the ball; None where no formula is known.
         """
         return self.error_law
 
@@ -250,10 +250,10 @@ class AbstractTangentNoise(PointMechanism):
     @property
     @abc.abstractmethod
     def length_law(self) -> ChiLaw | GammaLaw:
-        """Law of the length of the noise in the tangent space, before any shrinking."""
+        """Distribution of the length of the noise in the tangent space, before any shrinking."""
 
     def _seen(self, y: Floats) -> Observation:
-        """The noisy coordinates at the base, with the law of their error."""
+        """The noisy coordinates at the base, with the distribution of their error."""
         return Observation(self.manifold, self.base, y, self.length_law, self._slack)
 
     @functools.cached_property
@@ -276,13 +276,13 @@ class AbstractTangentNoise(PointMechanism):
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the admitted value, None where no formula is
-        known: an upper bound, taken at the edge of the ball on negatively curved spaces.
+        """Distribution of the distance between the release and the admitted value, None where no
+        formula is known: an upper bound, taken at the edge of the ball on negatively curved spaces.
         """
         return self._law(self.largest_distance)
 
     def law_at(self, distance: float) -> ErrorLaw | None:
-        """The same law for a value at `distance` from the base."""
+        """The same distribution for a value at `distance` from the base."""
         return self._law(distance)
 
     def _law(self, distance: float | None) -> ErrorLaw | None:

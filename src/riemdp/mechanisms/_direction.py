@@ -85,7 +85,7 @@ class MeanDirectionNoise(BudgetedMechanism[Records]):
 
     @property
     def law(self) -> ErrorLaw:
-        """Law of the length of the noise."""
+        """Distribution of the length of the noise."""
         scale = scale_for(self.noise, self.query.sensitivity, self._widest)
         return lengths_of(self.noise, scale, self._widest)
 

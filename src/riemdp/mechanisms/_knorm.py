@@ -101,9 +101,9 @@ class KNormGradient(PureMechanism):
     """Release a point from the density proportional to exp(-|grad F(x; D)|_x / s): pure epsilon,
     exact rejection sampling.
 
-    `release(value)`: `value` is the minimiser as well as it is known; the law drawn from is exact
-    whatever its error, since the acceptance accounts for |grad F(value)|. The number of tries,
-    hence the running time, depends on the data: it grows like exp(|grad F(value)| / s).
+    `release(value)`: `value` is the minimiser as well as it is known; the distribution drawn from
+    is exact whatever its error, since the acceptance accounts for |grad F(value)|. The number of
+    tries, hence the running time, depends on the data: it grows like exp(|grad F(value)| / s).
 
     Args:
         manifold: A space with an exact Riemannian Laplace sampler, from which proposals come.
@@ -118,8 +118,8 @@ class KNormGradient(PureMechanism):
             (`ball.on(manifold).strong_convexity` for the mean). Without such a bound there is no
             exact sampler, and the mechanism refuses.
         ball: Public `Ball` that the density is restricted to: required on spaces that are not
-            Hadamard, and where the Laplace law of scale s / h does not exist or reaches beyond
-            what float64 holds.
+            Hadamard, and where the Laplace distribution of scale s / h does not exist or reaches
+            beyond what float64 holds.
         adjacency: The neighbours that `sensitivity` was computed for: "replace-one" or
             "add-or-remove-one".
 
@@ -198,8 +198,8 @@ class KNormGradient(PureMechanism):
                 raise invalid(
                     "ball",
                     None,
-                    f"the Laplace law of scale s/h = {scale / h:.6g} of its proposals does not"
-                    f" exist on {manifold!r} (it needs less than"
+                    f"the Laplace distribution of scale s/h = {scale / h:.6g} of its proposals does"
+                    f" not exist on {manifold!r} (it needs less than"
                     f" {laplace_scale_limit(manifold):.6g}), or reaches beyond what float64 holds;"
                     " give a public ball",
                 )
@@ -297,8 +297,8 @@ class KNormGradient(PureMechanism):
 
     def _log_ratios(self, point: Point, offset: float, proposals: Point) -> np.ndarray:
         # |grad F(x)| >= h d(x, minimiser) >= h d(x, value) - |grad F(value)|, so this is at most 0;
-        # lowered by a constant, which cancels in the accepted law, so that rounding cannot lift it
-        # above 0.
+        # lowered by a constant, which cancels in the accepted distribution, so that rounding cannot
+        # lift it above 0.
         norms = self._gradient_norms(proposals)
         lower = self._h * np.asarray(self.manifold.dist(point, proposals))
         ratio = -(norms - lower + offset) / self.scale - self._slack
@@ -339,8 +339,8 @@ class KNormGradient(PureMechanism):
     # ---------------------------------------------------------------- errors
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate,
-        since |grad F| >= h d.
+        """Distribution of the distance to the minimiser if |grad F| were exactly h d: an upper
+        estimate, since |grad F| >= h d.
         """
         law = self._proposal_law
         if law is None:
@@ -351,12 +351,12 @@ class KNormGradient(PureMechanism):
             assert law is not None
         if tuple(self.manifold.curvature_bounds) == (0.0, 0.0):
             return law
-        note = "Laplace law that proposals come from"
+        note = "Laplace distribution that proposals come from"
         return dataclasses.replace(law, kind="estimate", note=note)
 
     def law_at(self, distance: float) -> ErrorLaw | None:
-        """The law of proposals before they are moved into the ball; infinitely wide where it is the
-        ball that makes it exist.
+        """The distribution of proposals before they are moved into the ball; infinitely wide where
+        it is the ball that makes it exist.
         """
         return self._proposal_law or ErrorLaw.at_most(math.inf)
 

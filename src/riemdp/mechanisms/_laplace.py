@@ -1,12 +1,12 @@
-"""A point drawn from the Riemannian Laplace law about the private value: `RiemannianLaplace`.
+"""`RiemannianLaplace`: a point of the Riemannian Laplace distribution about the private value.
 
 To check the privacy of a release, read this file and `AbstractMechanism.release`:
 
 1. `_admit` moves the value into the public ball, if any.
-2. `_drawn` draws x with density C exp(-d(x, value) / s), exactly. Where the law on the whole space
-   is drawn and the space is homogeneous, C is the same for every value, and s = sensitivity /
-   epsilon. Otherwise (Bures-Wasserstein, or truncated to a ball) C may change by as much again, and
-   s = 2 sensitivity / epsilon. Both follow from |d(x, a) - d(x, b)| <= d(a, b).
+2. `_drawn` draws x with density C exp(-d(x, value) / s), exactly. Where the distribution on the
+   whole space is drawn and the space is homogeneous, C is the same for every value, and s =
+   sensitivity / epsilon. Otherwise (Bures-Wasserstein, or truncated to a ball) C may change by as
+   much again, and s = 2 sensitivity / epsilon. Both follow from |d(x, a) - d(x, b)| <= d(a, b).
 3. What follows the draw is a function of x and public numbers: x is moved radially into the ball,
    and where float64 cannot hold it, it is shortened from a public point (`sampling.View`).
 """
@@ -56,14 +56,14 @@ from ._for_mean import MeanFacts
 class RiemannianLaplace(PureMechanism):
     """Release a point from the density proportional to exp(-d(x, value) / s), drawn exactly.
 
-    Which law is drawn is decided by public numbers and stated in `details["law"]`:
+    Which distribution is drawn is decided by public numbers and stated in `details["law"]`:
 
-    - "whole space": homogeneous spaces, s = sensitivity / epsilon, wherever that law exists and
-      takes at most 10^7 tries. Clamping afterwards halves the scale that truncating would need.
+    - "whole space": homogeneous spaces, s = sensitivity / epsilon, wherever that distribution
+      exists and takes at most 10^7 tries. Clamping afterwards halves the scale of truncating.
     - "whole space, constant not homogeneous": Bures-Wasserstein, s = 2 sensitivity / epsilon.
-    - "truncated to the ball": where the law on the whole space does not exist (hyperbolic: s >=
-      1/(d - 1); affine-invariant: s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was
-      given, s = 2 sensitivity / epsilon. Without a ball that is refused.
+    - "truncated to the ball": where the distribution on the whole space does not exist (hyperbolic:
+      s >= 1/(d - 1); affine-invariant: s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball
+      was given, s = 2 sensitivity / epsilon. Without a ball that is refused.
 
     Args:
         manifold: A space with an exact sampler (see `riemdp.sampling.riemannian_laplace`).
@@ -75,8 +75,8 @@ class RiemannianLaplace(PureMechanism):
             "add-or-remove-one".
 
     Raises:
-        InvalidArgument: An argument is out of range, the law does not exist at this scale, its
-            sampler would take more than 10^7 tries, or float64 cannot hold the truncated law.
+        InvalidArgument: An argument is out of range, the distribution does not exist at this scale,
+            its sampler would take more than 10^7 tries, or float64 cannot hold the truncated one.
         NotImplementedError: No exact sampler is known on the space.
 
     Guarantee:
@@ -97,7 +97,7 @@ class RiemannianLaplace(PureMechanism):
     """
 
     name: ClassVar[str] = "riemannian-laplace"
-    words: ClassVar[str] = "a random point of the Riemannian Laplace law around the mean"
+    words: ClassVar[str] = "a random point of the Riemannian Laplace distribution around the mean"
     stays_in_ball: ClassVar[bool] = True
 
     manifold: AbstractManifold
@@ -141,7 +141,7 @@ class RiemannianLaplace(PureMechanism):
         return self._made(point, self._seen(point))
 
     def _drawn(self, value: Point, source: NoiseSource) -> Point:
-        """A point of the law about the value, which may be published."""
+        """A point of the distribution about the value, which may be published."""
         manifold, domain = self.manifold, self._domain
         if self.truncated:
             assert domain is not None
@@ -167,7 +167,7 @@ class RiemannianLaplace(PureMechanism):
     # ---------------------------------------------------------------- errors
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the admitted value."""
+        """Distribution of the distance between the release and the admitted value."""
         if self.truncated:
             assert self.ball is not None
             return ErrorLaw.at_most(2 * self.ball.radius)
@@ -175,8 +175,8 @@ class RiemannianLaplace(PureMechanism):
         return law if self.ball is None else moved_in(law, self.manifold, self.ball.radius)
 
     def law_at(self, distance: float) -> ErrorLaw | None:
-        """The law before the draw is moved into the ball, the same for every value. A truncated law
-        counts as infinitely wide: volume puts nearly everything at the edge of the ball.
+        """The distribution before the draw is moved into the ball, the same for every value. A
+        truncated one counts as infinitely wide: volume puts nearly everything at the ball's edge.
         """
         if self.truncated:
             return ErrorLaw.at_most(math.inf)

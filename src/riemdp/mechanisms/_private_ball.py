@@ -257,8 +257,8 @@ def observed(
     slack: float,
     stretch: float = 1.0,
 ) -> Observation | None:
-    """The noisy coordinates of a query, with the law of their error; `slack` is what rounding to a
-    grid adds to it. `stretch`: what the coordinates were multiplied by, noise included.
+    """The noisy coordinates of a query, with the distribution of their error; `slack` is what
+    rounding to a grid adds. `stretch`: what the coordinates were multiplied by, noise included.
     """
     domain, subject = query.domain, "" if stretch == 1.0 else _STRETCHED
     if isinstance(query, FrechetMean):

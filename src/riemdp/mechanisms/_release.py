@@ -38,21 +38,21 @@ class Release:
             shape; a tuple of such arrays on a product. It is read-only, so that it stays what was
             released: `value.copy()` can be changed.
         guarantee: The `Guarantee` that was made with the noise.
-        scale: sigma of a Gaussian, or s of a Laplace or K-norm law, per orthonormal coordinate in
-            the metric.
+        scale: sigma of a Gaussian, or s of a Laplace or K-norm distribution, per orthonormal
+            coordinate in the metric.
         mechanism: Its name.
         reproducible: True if the noise came from a seed; then nothing here is private.
         sensitivity: The sensitivity that the scale was made from, for the neighbours of
             `guarantee.adjacency`.
-        error_law: Law of the distance to the value before noise, None where no formula is known:
-            with probability q noise does not exceed `error_law.quantile(q)`.
+        error_law: Distribution of the distance to the value before noise, None where no formula is
+            known: with probability q noise does not exceed `error_law.quantile(q)`.
         facts: Further public `Facts`, with types: the ball, the number of records, the query.
             `details` is a read-only mapping of the same names.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
-        observation: The noisy vector that the value was made of, with the law of its error; None
-            where that law is not known.
+        observation: The noisy vector that the value was made of, with the distribution of its
+            error; None where that distribution is not known.
         receipt: The random id of the charge, and whether a ledger took it; `Ledger.holds` looks it
             up. None where the charge was made elsewhere, such as at the sites of a federated run.
     """
@@ -105,9 +105,10 @@ class Release:
         Args:
             level: The probability with which the region holds the value, between 0 and 1.
             of: "sample": the value that the records have, clamped. "population": the Frechet mean
-                of the law that the records were drawn from, independently, after it was moved into
-                the ball like them. On Hadamard spaces, for Frechet means of equally weighted
-                records in a public ball. Of a mean direction the cone that the release says itself.
+                of the distribution that the records were drawn from, independently, after it was
+                moved into the ball like them. On Hadamard spaces, for Frechet means of equally
+                weighted records in a public ball. Of a mean direction the cone that the release
+                says itself.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
 
@@ -117,10 +118,10 @@ class Release:
             least that for Riemannian Laplace noise, for the population.
 
         Raises:
-            InvalidArgument: The law of the error is not known here (optimisers, extrinsic
-                baselines, the K-norm gradient on curved spaces, a Riemannian Laplace law that was
-                truncated to the ball, or moved into it on a space that is neither Hadamard nor a
-                sphere), or an argument is out of range.
+            InvalidArgument: The distribution of the error is not known here (optimisers, extrinsic
+                baselines, the K-norm gradient on curved spaces, a Riemannian Laplace distribution
+                that was truncated to the ball, or moved into it on a space that is neither Hadamard
+                nor a sphere), or an argument is out of range.
 
         Source:
             docs/proofs/confidence-region.md.

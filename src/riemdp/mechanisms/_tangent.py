@@ -94,7 +94,7 @@ class TangentGaussian(GaussianMechanism):
 
     @functools.cached_property
     def error_law(self) -> ChiLaw:
-        """Law of the length of the noise in the metric."""
+        """Distribution of the length of the noise in the metric."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 
     @property

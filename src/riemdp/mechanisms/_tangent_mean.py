@@ -95,12 +95,13 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the mean before noise, an upper bound; None
-        where curvature is unbounded below.
+        """Distribution of the distance between the release and the mean before noise, an upper
+        bound; None where curvature is unbounded below.
         """
         lengths = lengths_of(self.noise, self.scale, self.manifold.dim)
         # The noisy vector is shortened to the radius. That is a projection onto a convex set: on
-        # Hadamard spaces of points, elsewhere of the vectors whose distance the law bounds.
+        # Hadamard spaces of points, elsewhere of the vectors whose distance the distribution
+        # bounds.
         radius = self.query.domain.radius
         law = wrapped_law(self.manifold, radius, lengths, shrunk=self.shrinks)
         return capped(law, 2.0 * radius)

@@ -243,7 +243,7 @@ class WrappedGaussian(AbstractWrapped, GaussianMechanism):
     # ---------------------------------------------------------------- errors and attacks
     @property
     def length_law(self) -> ChiLaw:
-        """Law of the length of the noise in the tangent space, before any shrinking."""
+        """Distribution of the length of the noise in the tangent space, before any shrinking."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 
     def _law(self, distance: float | None) -> ErrorLaw | None:

@@ -35,7 +35,8 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
 
     v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It
     exists at every scale, on every space with a logarithm. In up to ten dimensions its coordinates
-    are multiples of a public power of two, with this law on the grid, drawn in integer arithmetic.
+    are multiples of a public power of two, with this distribution on the grid, drawn in integer
+    arithmetic.
 
     Args:
         manifold: The space, with a logarithm.
@@ -97,7 +98,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
 
     @property
     def length_law(self) -> GammaLaw:
-        """Law of the length of the noise in the tangent space."""
+        """Distribution of the length of the noise in the tangent space."""
         return laplace_law(self.manifold.dim, self.scale, exact=True)
 
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:

@@ -53,7 +53,7 @@ def poisson_batches(
     while last < total:
         draw = int(likely + 6.0 * math.sqrt(likely) + 16) if not parts else 64
         u = source.uniforms((draw,))
-        # Geometric on {1, 2, ...} by inversion; log1p keeps the law right for rates down to 1e-300.
+        # Geometric on {1, 2, ...} by inversion; with log1p it is right for rates down to 1e-300.
         gaps = np.maximum(1.0, np.ceil(np.log(u) / math.log1p(-rate)))
         hits = last + np.cumsum(np.minimum(gaps, total + 1.0)).astype(np.int64)
         parts.append(hits)

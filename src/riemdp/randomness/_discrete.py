@@ -1,9 +1,10 @@
-"""Integers with the law of a discrete Gaussian, P(Z = j) proportional to exp(-j^2 / (2 s^2)).
+"""Integers with the distribution of a discrete Gaussian, P(Z = j) proportional to exp(-j^2 / (2
+s^2)).
 
 Sums of such integers over several parties are needed where nobody may see a single summand: a sum
 of rounded normal numbers is no rounded normal number. See docs/proofs/secure-sums.md.
 
-An integer j is proposed with the law of round(s N) (`_rounded`), which has the probability
+An integer j is proposed with the distribution of round(s N) (`_rounded`), which has the probability
 phi(j / s) / s times the integral of exp(-u^2 / (2 s^2)) cosh(a u) over |u| <= 1/2, a = j / s^2. The
 last factor is smallest for j = 0, so keeping a proposal with probability
 

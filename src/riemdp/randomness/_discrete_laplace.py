@@ -1,4 +1,5 @@
-"""Integers and vectors of integers with Laplace laws, from uniform words and integer arithmetic.
+"""Integers and vectors of integers with Laplace distributions, from uniform words and integer
+arithmetic.
 
 On the line P(Z = j) is proportional to exp(-|j| / t), t a whole number; in d dimensions P(Z = k)
 is proportional to exp(-|k| / t), |k| the Euclidean length. Neither is a rounded real number:

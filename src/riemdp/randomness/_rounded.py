@@ -1,4 +1,5 @@
-"""Integers with the law of a rounded normal number, from uniform words and integer arithmetic.
+"""Integers with the distribution of a rounded normal number, from uniform words and integer
+arithmetic.
 
 Z = round(s N) has P(Z = j) = Phi((j + 1/2) / s) - Phi((j - 1/2) / s). It is a function of the real
 number N, so integer data with this noise is a function of the same data with ideal Gaussian noise.
@@ -13,8 +14,8 @@ kept where it lies under the curve. Its x = U X_i is known to 55 bits of U at fi
   error; closer ones are decided with rational numbers, and with more bits where needed;
 - if these 55 bits do not decide which integer s x is rounded to, more bits are drawn.
 
-So the law is exact but for one thing: the lowest strip ends at x = 13. The normal numbers beyond
-have probability 1.3e-38 < 2^-125, which bounds the total-variation distance of a draw.
+So the distribution is exact but for one thing: the lowest strip ends at x = 13. The normal numbers
+beyond have probability 1.3e-38 < 2^-125, which bounds the total-variation distance of a draw.
 
 The number of words and the time depend on the words drawn, hence on the noise.
 """
@@ -96,7 +97,7 @@ def _fits(scale: float) -> bool:
 
 
 def rounded_normals(generator: Generator, scale: float, count: int) -> Integers:
-    """`count` independent integers with the law of round(scale N), N standard normal.
+    """`count` independent integers with the distribution of round(scale N), N standard normal.
 
     Raises:
         InvalidArgument: `scale` is below 1 or above 2^41, or has more than 28 significant bits.

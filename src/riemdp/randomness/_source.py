@@ -153,7 +153,7 @@ class NoiseSource:
         with self._lock:
             yield generator
 
-    # ---------------------------------------------------------------- laws
+    # ---------------------------------------------------------------- distributions
     def normals(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
         """Independent standard normals. Many of them come from a key of their own, which is faster,
         unless the source is seeded: a seed is one stream, however it is cut.
@@ -165,8 +165,8 @@ class NoiseSource:
             return np.asarray(generator.standard_normal(shape))
 
     def rounded_normals(self, scale: float, shape: int | tuple[int, ...] = ()) -> NDArray[np.int64]:
-        """Independent integers with the law of round(scale N), N standard normal: exact up to a
-        total-variation distance of 2^-125 for each, in integer arithmetic. None is beyond 13
+        """Independent integers with the distribution of round(scale N), N standard normal: exact up
+        to a total-variation distance of 2^-125 for each, in integer arithmetic. None is beyond 13
         scales.
 
         Args:
@@ -196,7 +196,7 @@ class NoiseSource:
             shape: Of the result.
 
         Source:
-            Canonne, Kamath and Steinke 2020 (the law).
+            Canonne, Kamath and Steinke 2020 (the distribution).
             Proof: docs/proofs/secure-sums.md.
 
         Examples:

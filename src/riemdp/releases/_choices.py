@@ -46,7 +46,7 @@ def law_in_ball(mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | No
     larger than the diameter of the ball. A function of public numbers.
     """
     law, manifold = mechanism.error_law, mechanism.manifold
-    if mechanism.stays_in_ball or mechanism.name in EXTRINSIC:  # and its law says so
+    if mechanism.stays_in_ball or mechanism.name in EXTRINSIC:  # and its distribution says so
         return law, False
     if not (
         keeps_near(manifold, radius) or (law is not None and law.mean_square > (2.0 * radius) ** 2)

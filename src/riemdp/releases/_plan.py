@@ -139,7 +139,8 @@ def plan_private_mean(
     - Flat spaces: sqrt(d) sigma for Gaussian noise, sqrt(d (d + 1)) s for Laplace noise; exact.
       Curvature of at least 0: the same as an upper bound. Negative curvature: an upper bound by the
       hyperbolic comparison triangle, with the mean at the edge of the ball.
-    - Riemannian Laplace and K-norm gradient: the radial law of the space, bounded in the same way.
+    - Riemannian Laplace and K-norm gradient: the radial distribution of the space, bounded in the
+      same way.
     - Tangent mean: its noise. The distance between that mean and the Frechet mean is not included,
       and "auto" never chooses it.
     - DP optimisers and extrinsic baselines have no formula and are listed without one.

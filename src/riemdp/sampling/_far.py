@@ -75,8 +75,8 @@ class View:
 
 
 def widest_ball(manifold: AbstractManifold) -> float:
-    """The largest radius of a ball that a law can be truncated to: beyond it float64 cannot decide
-    which draws lie inside.
+    """The largest radius of a ball that a distribution can be truncated to: beyond it float64
+    cannot decide which draws lie inside.
     """
     return manifold._widest_ball
 

@@ -1,5 +1,5 @@
-"""`riemannian_laplace`: exact draws of the law with density proportional to exp(-d(x, eta) /
-sigma). Never a Markov chain.
+"""`riemannian_laplace`: exact draws of the distribution with density proportional to
+exp(-d(x, eta) / sigma). Never a Markov chain.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ _VAIN = 1e-3  # proposals kept of HOPELESS ones, below which no pilot asks how m
 _FROM_ORIGIN = View()
 
 
-# -------------------------------------------------------------------- does the law exist, and what
-# does it cost
+# ------------------------------------------------------- does the distribution exist, and its cost
 def laplace_scale_limit(manifold: AbstractManifold) -> float:
-    """The number below which a scale must lie for the Laplace law on the whole space to exist:
+    """The number below which a scale must lie for the Laplace distribution on the whole space:
     1/(d - 1) on hyperbolic space of dimension d, sqrt(12 / (k (k^2 - 1))) on affine-invariant.
 
     Returns:
@@ -67,14 +66,14 @@ def laplace_scale_limit(manifold: AbstractManifold) -> float:
 
 
 def check_law(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
-    """Refuse a scale for which the untruncated law does not exist."""
+    """Refuse a scale for which the untruncated distribution does not exist."""
     limit = laplace_scale_limit(manifold)
     if math.isinf(cutoff) and not sigma < limit:
         raise invalid(
             "sigma",
             sigma,
-            f"on {manifold!r} the Laplace law exists only for sigma < {limit:.6g} (volume grows"
-            " faster than the density falls); use a smaller sigma (more records or a larger"
+            f"on {manifold!r} the Laplace distribution exists only for sigma < {limit:.6g} (volume"
+            " grows faster than the density falls); use a smaller sigma (more records or a larger"
             " epsilon), or give a ball= to truncate it to",
         )
 
@@ -82,9 +81,9 @@ def check_law(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
 def expected_tries(
     manifold: AbstractManifold, sigma: float, *, eta: Point | None = None, cutoff: float = math.inf
 ) -> float:
-    """Expected number of proposals one exact draw takes, 1 where the law is sampled directly. A
-    public figure on homogeneous spaces; on Bures-Wasserstein space that of the footpoint `eta`
-    given (default: the identity).
+    """Expected number of proposals one exact draw takes, 1 where the distribution is sampled
+    directly. A public figure on homogeneous spaces; on Bures-Wasserstein space that of the
+    footpoint `eta` given (default: the identity).
     """
     if isinstance(manifold, SPDAffineInvariant):
         return _spectral.expected_tries_affine(manifold.k, float(sigma), float(cutoff))
@@ -148,8 +147,8 @@ def draw(
     cutoff: float = math.inf,
     view: View = _FROM_ORIGIN,
 ) -> Point:
-    """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the
-    first axis.
+    """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole distribution), stacked
+    along the first axis.
 
     Draws that float64 cannot hold, or that lie beyond `view.reach` (not on hyperbolic spaces), are
     shortened towards the public point of `view`: a function of the drawn point, which eta does not
@@ -174,14 +173,15 @@ def draw(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Truncation:
-    """How the law exp(-d(x, eta) / sigma), restricted to a public ball, is drawn; decided by public
-    numbers.
+    """How the distribution exp(-d(x, eta) / sigma), restricted to a public ball, is drawn; decided
+    by public numbers.
 
-    `from_center` False: draw the law about eta with radii up to the diameter and keep what falls
-    into the ball. True: draw the law about the centre c with radii up to that of the ball, and keep
-    x with probability exp(-(d(x, eta) - d(x, c) + d(c, eta)) / sigma), which the triangle
-    inequality makes at most 1. Both are exact. The first wastes nothing where sigma is small beside
-    the ball, the second needs at most exp(2 radius / sigma) proposals wherever eta lies.
+    `from_center` False: draw the distribution about eta with radii up to the diameter and keep what
+    falls into the ball. True: draw the distribution about the centre c with radii up to that of the
+    ball, and keep x with probability exp(-(d(x, eta) - d(x, c) + d(c, eta)) / sigma), which the
+    triangle inequality makes at most 1. Both are exact. The first wastes nothing where sigma is
+    small beside the ball, the second needs at most exp(2 radius / sigma) proposals wherever eta
+    lies.
 
     `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
     it is largest: a pilot run of 16 to 2048 draws from a fixed public seed. Infinite if none of
@@ -241,7 +241,7 @@ class Truncation:
 
 
 def truncation(manifold: AbstractManifold, sigma: float, ball: PublicBall) -> Truncation:
-    """The faster of the two ways to draw the law restricted to `ball`.
+    """The faster of the two ways to draw the distribution restricted to `ball`.
 
     Raises:
         InvalidArgument: `ball` is so large that float64 cannot tell which draws lie inside.
@@ -251,7 +251,7 @@ def truncation(manifold: AbstractManifold, sigma: float, ball: PublicBall) -> Tr
         raise invalid(
             "ball",
             ball,
-            f"a Laplace law truncated to a ball on {manifold!r} needs a radius of at most"
+            f"a Laplace distribution truncated to a ball on {manifold!r} needs a radius of at most"
             f" {widest:g}, so that float64 can tell which draws lie inside",
         )
     return _truncation(manifold, float(sigma), _Hashed(ball))
@@ -333,8 +333,8 @@ def _most_kept(dim: int, wide: float) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Law:
-    """The law exp(-d(x, eta) / sigma) for d(x, eta) <= cutoff, and where far draws are shortened
-    to.
+    """The distribution exp(-d(x, eta) / sigma) for d(x, eta) <= cutoff, and where far draws are
+    shortened to.
     """
 
     sigma: float

@@ -1,4 +1,5 @@
-"""Laplace laws whose density depends on the radius alone: flat spaces, hyperbolic spaces, spheres.
+"""Laplace distributions whose density depends on the radius alone: flat spaces, hyperbolic spaces,
+spheres.
 
 Each function returns exact draws of the distance r to the footpoint; the direction is uniform and
 independent.
@@ -32,8 +33,8 @@ def hyperbolic_radii(
     log-concave rejection.
 
     T = G / (G + H) with Gamma variables G of shape a and H of shape d, so r = log(1 + H / G) / 2.
-    G itself underflows where a is small (s near its limit); log G does not, because G has the law
-    of G' U^(1/a) with G' of shape a + 1 and U uniform.
+    G itself underflows where a is small (s near its limit); log G does not, because G has the
+    distribution of G' U^(1/a) with G' of shape a + 1 and U uniform.
     """
     if math.isinf(cutoff):
         a = (1 / scale - (dim - 1)) / 2

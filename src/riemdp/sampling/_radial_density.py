@@ -1,5 +1,5 @@
-"""The density of the length of a Laplace draw, on homogeneous curved spaces: what its error law is
-computed from.
+"""The density of the length of a Laplace draw, on homogeneous curved spaces: what its error
+distribution is computed from.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def riemannian_laplace(
     shape: int | tuple[int, ...] = (),
     ball: UnboundBall | None = None,
 ) -> Any:
-    """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for
-    the volume of the metric.
+    """Exact draws from the Riemannian Laplace distribution at `eta`: density C exp(-d(x, eta) /
+    sigma) for the volume of the metric.
 
     Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14,
     hyperbolic points beyond 300, on the Poincare ball 30) are shortened along the geodesic from the
@@ -45,18 +45,18 @@ def riemannian_laplace(
             only).
         manifold: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall,
             Sphere, Stiefel(m, 1), SPDAffineInvariant, SPDBuresWasserstein or Grassmann.
-        eta: One point, of `manifold.shape`: the centre of the law.
+        eta: One point, of `manifold.shape`: the centre of the distribution.
         sigma: The scale, above 0, in units of distance.
         shape: Batch shape of the result; default one draw.
-        ball: A `Ball` that holds `eta`. The law is then restricted to it, and any sigma is legal,
-            also one for which the law on the whole space does not exist.
+        ball: A `Ball` that holds `eta`. The distribution is then restricted to it, and any sigma is
+            legal, also one for which the distribution on the whole space does not exist.
 
     Returns:
         Points, shape (*shape, *manifold.shape), float64.
 
     Raises:
-        InvalidArgument: The law does not exist (sigma is at least `laplace_scale_limit`), `eta` is
-            outside the ball, or more than 10^7 tries a draw would be needed.
+        InvalidArgument: The distribution does not exist (sigma is at least `laplace_scale_limit`),
+            `eta` is outside the ball, or more than 10^7 tries a draw would be needed.
         NotImplementedError: No exact sampler is known. There is no approximate one instead.
 
     Warns:
@@ -73,8 +73,8 @@ def riemannian_laplace(
         check_law(manifold, sigma, 2 * float(ball.radius))
         if not bool(ball.contains(manifold, point)):
             raise InvalidArgument(
-                "argument `eta` lies outside `ball`; the truncated law is defined at footpoints"
-                " inside it (Ball.clamp moves one there)"
+                "argument `eta` lies outside `ball`; the truncated distribution is defined at"
+                " footpoints inside it (Ball.clamp moves one there)"
             )
         way = truncation(manifold, sigma, ball)
         drawn = way.draw(manifold, point, count, source, warn=True)

@@ -1,5 +1,5 @@
-"""Laplace laws whose density depends on the spectrum of the direction: SPD affine-invariant and
-Bures-Wasserstein, Grassmann.
+"""Laplace distributions whose density depends on the spectrum of the direction: SPD
+affine-invariant and Bures-Wasserstein, Grassmann.
 
 Each draws a radius from a log-concave proposal and a uniform direction, and accepts with an exact
 ratio that is at most 1. Source: the Jacobian of exp on a symmetric space is a product of sinh(x)/x
@@ -32,15 +32,15 @@ _DENSE = 32  # rows up to which a dense decomposition is the faster one
 
 
 def affine_scale_limit(k: int) -> float:
-    """The affine-invariant Laplace law exists only for scales below sqrt(12 / (k (k^2 - 1)));
-    infinite for k = 1 (flat).
+    """The affine-invariant Laplace distribution exists only for scales below
+    sqrt(12 / (k (k^2 - 1))); infinite for k = 1 (flat).
     """
     return math.inf if k == 1 else math.sqrt(12 / (k * (k * k - 1)))
 
 
 class AffineProposal:
-    """Radius law R^{d-1} e^{-R/s + env(R)}, env(R) = min(N log sinhc(c R), R / s_k), and the ratio
-    to accept with.
+    """Radius distribution R^{d-1} e^{-R/s + env(R)}, env(R) = min(N log sinhc(c R), R / s_k), and
+    the ratio to accept with.
     """
 
     def __init__(self, k: int, scale: float, cutoff: float):
@@ -72,7 +72,7 @@ class AffineProposal:
         self._log_density, self._slope = log_density, slope
 
     def tail(self, end: float) -> float:
-        """An upper bound on the probability that a draw of the law is longer than `end`.
+        """An upper bound on the probability that a draw of the distribution is longer than `end`.
 
         The length has density r^{d-1} e^{-r/s} J(r), J the mean over directions. Above `end`,
         J <= e^env, and the logarithm of what that makes of the density is concave, hence below its
@@ -153,8 +153,8 @@ def affine_proposal(k: int, scale: float, cutoff: float) -> AffineProposal:
 def affine_tangents(
     k: int, scale: float, count: int, source: NoiseSource, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace law's logarithm at the identity, |S|_F
-    <= cutoff.
+    """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace distribution's logarithm at the
+    identity, |S|_F <= cutoff.
     """
     proposal = affine_proposal(k, scale, cutoff)
 
@@ -187,7 +187,7 @@ def _public_spectra(k: int) -> np.ndarray:
 
 
 class GrassmannProposal:
-    """Radius law R^{D-1} e^{-R/s} sinc(c R)^N up to the cut locus, and the ratio to accept with."""
+    """Radii with R^{D-1} e^{-R/s} sinc(c R)^N up to the cut locus, and the ratio to accept with."""
 
     def __init__(self, m: int, p: int, scale: float, cutoff: float):
         self.m, self.p = m, p

@@ -1,4 +1,5 @@
-r"""The law of one epoch of random allocation: every record in exactly one of t noisy steps.
+r"""The distribution of one epoch of random allocation: every record in exactly one of t noisy
+steps.
 
 The dominating pair of an epoch is Q = N(0, z^2 I_t) against P = (1/t) sum_i N(e_i, z^2 I_t)
 (Feldman and Shenfeld 2025, arXiv 2502.08202). Its likelihood ratio is R = S/t, S = X_1 + ... +
@@ -83,8 +84,8 @@ class _Law:
 
 
 def epoch(noise_multiplier: float, steps: int, points: float = FINE) -> RatioLaw:
-    """The law of one epoch of `steps` steps, as a spread of the exact one: with few `points`, a
-    larger one. It is kept.
+    """The distribution of one epoch of `steps` steps, as a spread of the exact one: with few
+    `points`, a larger one. It is kept.
     """
     return _epoch(noise_multiplier, steps, points)
 
@@ -115,7 +116,8 @@ def _grid(noise_multiplier: float, terms: int, points: float) -> Floats:
     spread = math.sqrt(terms * math.expm1(min(mu * mu, 700.0)))
     low = terms * math.exp(-mu * mu / 2 - mu * _TAIL)
     high = terms + 12 * spread + math.exp(mu * mu / 2 + mu * _TAIL)
-    # The typical width of the law, of which the standard deviation says too much if X is skew.
+    # The typical width of the distribution, of which the standard deviation says too much if X is
+    # skew.
     core = min(spread, terms * 1.0) / points
 
     def side(reach: float) -> Floats:
@@ -157,7 +159,7 @@ def _single(noise_multiplier: float, points: float) -> _Law:
 
 
 def _sum(one: _Law, two: _Law, grid: Floats, steps: int) -> _Law:
-    """The sum of two independent laws, spread over a grid."""
+    """The sum of two independent distributions, spread over a grid."""
     (x, p, lost_one), (y, q, lost_two) = _without_dust(one, steps), _without_dust(two, steps)
     same = one is two  # then pairs of unlike points occur twice, and one half of them will do
     rows = max(1, _PAIRS // y.size)
@@ -203,7 +205,7 @@ class _Below:
             self.next = np.append(grid[1:], math.inf)[self.before]
 
     def __call__(self, value: Floats) -> NDArray[np.intp]:
-        if not self.small:  # so many terms that the law is very narrow
+        if not self.small:  # so many terms that the distribution is very narrow
             return np.searchsorted(self.grid, value, side="right") - 1
         cell = (value.view(np.int64) >> self.shift) - self.first
         np.maximum(cell, 0, out=cell)

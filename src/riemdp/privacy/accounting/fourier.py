@@ -2,10 +2,10 @@ r"""Composition of privacy losses: tilted Fourier transforms on a lattice, alway
 more privacy loss.
 
 For a composition with loss L = sum of the parts' losses, delta(eps) = E (1 - exp(eps - L))_+. We
-compute the law of L under the exponential tilt exp(lambda L - K(lambda)), K the log moment of L,
-with lambda chosen so that eps lies in the *middle* of the tilted law. There the Fourier transform
-has its full relative precision, however small delta is, and a window of a few standard deviations
-is enough:
+compute the distribution of L under the exponential tilt exp(lambda L - K(lambda)), K the log moment
+of L, with lambda chosen so that eps lies in the *middle* of the tilted distribution. There the
+Fourier transform has its full relative precision, however small delta is, and a window of a few
+standard deviations is enough:
 
     delta(eps) = exp(K - lambda eps) sum_{l > eps} tilted(l) exp(-lambda (l - eps)) (1 - exp(-(l -
     eps))) + tail + infinite.
@@ -52,7 +52,7 @@ _CUSHION = 1e-8  # relative, for the rounding of the transforms
 
 @dataclass(frozen=True)
 class _Law:
-    """The tilted law of the composed loss on a window of the lattice."""
+    """The tilted distribution of the composed loss on a window of the lattice."""
 
     tilt: float
     log_norm: float  # K(tilt) of the discretised composition
@@ -339,8 +339,8 @@ class _Plan:
 
 
 def _compose_as_fine_as_possible(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law:
-    """The composed law on a lattice of the planned step, or of the smallest multiple that memory
-    allows.
+    """The composed distribution on a lattice of the planned step, or of the smallest multiple that
+    memory allows.
     """
     law = _compose(parts, add, plan)
     while law is None:
@@ -350,8 +350,8 @@ def _compose_as_fine_as_possible(parts: tuple[Event, ...], add: bool, plan: _Pla
 
 
 def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
-    """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that
-    window is too large.
+    """The tilted distribution of the sum on a window that leaves out less than 1e-5 of delta; None
+    if that window is too large.
 
     Mass that wraps from above the window arrives at its lower end, where the tilt weighs it
     exp(tilt * width) times more: it is the *tilted* mass above the window that must be small.
@@ -384,7 +384,7 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     circular: Floats = np.asarray(fft.irfft(spectrum, size))
     mass = np.maximum(np.roll(circular, -(first % size)), 0.0)
     loss: Floats = step * np.arange(first, first + size, dtype=np.float64)
-    # Chernoff on the discretised law itself, which is what wraps.
+    # Chernoff on the discretised distribution itself, which is what wraps.
     log_tail = transform.log_moment(parts, moment) - moment * float(loss[-1])
     return _Law(
         tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail))
@@ -419,7 +419,7 @@ class _Transform:
         return self._lattices[one]
 
     def of(self, parts: tuple[Event, ...]) -> tuple[NDArray[np.complex128], float]:
-        """(characteristic function of the tilted law, K(tilt)) of a composition."""
+        """(characteristic function of the tilted distribution, K(tilt)) of a composition."""
         if parts in self._spectra:
             return self._spectra[parts]
         total, log_norm = np.ones(self.size // 2 + 1, dtype=np.complex128), 0.0

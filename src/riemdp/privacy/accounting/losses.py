@@ -108,8 +108,8 @@ def log_moment_bound(part: Event, a: Floats) -> Floats:
 
     For a sampled Gaussian p^(1 + a) q^-a is convex in the pair (p, q), so that its integral is at
     most that of the mixture of "not drawn" (1) and "drawn" (the Gaussian's). Without replacement
-    the law is the same above 0, and what is below 0 there, at least log(1 - rate), is at most 0:
-    that adds at most 1 - (1 - rate)^a.
+    the distribution is the same above 0, and what is below 0 there, at least log(1 - rate), is at
+    most 0: that adds at most 1 - (1 - rate)^a.
     """
     if isinstance(part, PureEvent):
         return _pure_moment(part.epsilon, a)
@@ -137,12 +137,12 @@ def _pure_moment(epsilon: float, a: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=256)
 def _quadrature(part: Event, add: bool, tail: float) -> tuple[Floats, Floats, float]:
-    """Losses and log masses that stand for the continuous law, and the mass that they leave out,
-    not less than it is.
+    """Losses and log masses that stand for the continuous distribution, and the mass that they
+    leave out, not less than it is.
 
     The trapezoid rule is spectrally accurate on a Gaussian as long as its points are closer than a
-    standard deviation. So where the two normal laws of a mixture are far apart each has points of
-    its own; there is nothing between them.
+    standard deviation. So where the two normal distributions of a mixture are far apart each has
+    points of its own; there is nothing between them.
     """
     if isinstance(part, ApproximateEvent):
         e, failure = part.epsilon, part.delta
@@ -177,7 +177,7 @@ def _quadrature(part: Event, add: bool, tail: float) -> tuple[Floats, Floats, fl
     loss = drift if rate == 1.0 else np.logaddexp(math.log1p(-rate), math.log(rate) + drift)
     tails = 3 * float(
         ndtr(-tail)
-    )  # of each normal law, and what little of one lies in the other's window
+    )  # of each normal distribution, and what little of one lies in the other's window
     if add:
         keep = -loss <= LARGEST
         if not np.any(keep):
@@ -186,7 +186,8 @@ def _quadrature(part: Event, add: bool, tail: float) -> tuple[Floats, Floats, fl
         return np.maximum(-loss, -LARGEST)[keep], log_base[keep], lost
     keep = loss <= LARGEST
     if not np.any(keep):
-        # In the symmetric law what is not drawn has loss 0 or less; the other law has nothing else.
+        # In the symmetric distribution what is not drawn has loss 0 or less; the other distribution
+        # has nothing else.
         nothing = np.zeros(1 if symmetric else 0)
         return nothing, nothing, min(1.0, rate + tails)
     last = float(x[keep][-1])
@@ -299,8 +300,8 @@ def _two_points(epsilon: float, failure: float, step: float) -> Lattice:
 
 
 def _points_on_lattice(loss: Floats, mass: Floats, infinite: float, step: float) -> Lattice:
-    """A law of losses at points, each moved to its two neighbours on the lattice with its mass
-    under P and under Q kept, which is a bound from above.
+    """A distribution of losses at points, each moved to its two neighbours on the lattice with its
+    mass under P and under Q kept, which is a bound from above.
     """
     far = loss > LARGEST
     infinite += float(np.sum(mass[far]))

@@ -1,9 +1,9 @@
 """The normal law: in plain floats for closed forms, by SciPy for arrays.
 
-The commands that only state a guarantee or show a ledger need the normal law at a few points, and
-importing SciPy for it took most of their time. The scalar functions are made of `math.erfc`, which
-is right to a few units in the last place; `tests/privacy/test_normal.py` compares them with 40
-digits.
+The commands that only state a guarantee or show a ledger need the normal distribution at a few
+points, and importing SciPy for it took most of their time. The scalar functions are made of
+`math.erfc`, which is right to a few units in the last place; `tests/privacy/test_normal.py`
+compares them with 40 digits.
 """
 
 from __future__ import annotations
