@@ -72,7 +72,7 @@ class PrivateTLScale(AbstractTransfer):
 
     Source:
         Rodrigues et al. 2018 (Riemannian Procrustes analysis).
-        Proof: docs/proofs/variance.md; docs/proofs/classifiers.md, Lemma 1.
+        Proof: docs/proofs/second-moment.md; docs/proofs/classifiers.md, Lemma 1.
 
     Examples:
         >>> import numpy as np, riemdp

@@ -210,7 +210,7 @@ def private_frechet_variance(
         `release.guarantee`, within `budget`, as that of `private_ball`.
 
     Source:
-        Proof: docs/proofs/secure-sums.md, docs/proofs/variance.md.
+        Proof: docs/proofs/secure-sums.md, docs/proofs/second-moment.md.
 
     Examples:
         >>> import numpy as np, riemdp

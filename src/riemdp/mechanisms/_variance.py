@@ -58,7 +58,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
         (epsilon, 0).
 
     Source:
-        Proof: docs/proofs/variance.md.
+        Proof: docs/proofs/second-moment.md.
     """
 
     name: ClassVar[str] = "frechet-variance"
@@ -94,7 +94,7 @@ class AdaptiveVariance(OfRecords):
     See `OfRecords`.
 
     Source:
-        Proof: docs/proofs/variance.md.
+        Proof: docs/proofs/second-moment.md.
     """
 
     name: ClassVar[str] = "adaptive-variance"

@@ -68,7 +68,7 @@ def private_frechet_variance(
         0). With `groups` neighbours differ in everything of one person (docs/proofs/people.md).
 
     Source:
-        Proof: docs/proofs/variance.md.
+        Proof: docs/proofs/second-moment.md.
 
     Examples:
         >>> import jax, riemdp

@@ -42,7 +42,7 @@ class FrechetVariance(AbstractQuery):
         at the centre and one outside the ball.
 
     Source:
-        Proof: docs/proofs/variance.md.
+        Proof: docs/proofs/second-moment.md.
     """
 
     adjacencies: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
