@@ -39,9 +39,9 @@ class Rule:
 
 
 RULES = (
-    Rule("law (distribution)", re.compile(r"\blaws?\b"), 3),
+    Rule("law (distribution)", re.compile(r"\blaws?\b"), 0),
     Rule("beside (compared with, next to)", re.compile(r"\bbeside\b"), 4),
-    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 3),
+    Rule("decimals without a zero", re.compile(r"(?<![\d.\w])\.\d"), 0),
     Rule("user-level", re.compile(r"user-level"), 20, at_least=True),
     Rule(
         "formulas of proofs in plain text",
@@ -76,7 +76,7 @@ def places(rule: Rule, root: Path = ROOT) -> list[str]:
     ]
 
 
-LONG, MOST_LONG = 35, 75  # words of a sentence; how many longer ones all pages may have
+LONG, MOST_LONG = 35, 62  # words of a sentence; how many longer ones all pages may have
 _ITEM = re.compile(r"\n(?=\s*(?:[-*] |\d+\. |\||#|:   |!!!|\?\?\?))|\n\s*\n")
 
 
