@@ -31,7 +31,7 @@ def read_labels(path: Path, rows: int, *, named: str, column: str | None = None)
     """The labels in a file. Whether they can be used, `admit_people` says.
 
     Args:
-        path: An npy or npz file of one axis, or a text file with one label a line.
+        path: An npy or npz file of one axis, or a text file with one label per line.
         rows: The number of records.
         named: Where the file was named, for messages.
         column: The column of a text file with several, by the name in its first line.

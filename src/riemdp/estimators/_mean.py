@@ -37,7 +37,7 @@ class PrivateFrechetMean(
         ball: A public `Ball`, a `PublicPrior` or an `AdaptiveBall`; None means `AdaptiveBall()`.
         mechanism: As in `riemdp.private_frechet_mean`.
         n_min: A public lower bound of the number of records; given, that number is protected too.
-        on_invalid: "raise" refuses records that are no points; "center" counts each as the centre.
+        on_invalid: "raise" refuses records that are not points; "center" counts each as the centre.
         count_outside: As in `riemdp.private_frechet_mean`.
         random_state: None, or a seed: reproducible and **not private**.
 

@@ -43,7 +43,7 @@ class _Asked(FittedPoints):
 
     Attributes:
         count: How many components are wanted.
-        mean_share: The share of the mean.
+        mean_share: The fraction of the budget for the mean.
         seed: What the noise is drawn from; None for the operating system.
     """
 
@@ -69,11 +69,12 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         manifold: A space with a logarithm, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
         budget: `Budget(epsilon, delta)` of one whole `fit`, which **every call of `fit` spends**.
             Required.
-        ball: A public `Ball`, or an `AdaptiveBall`, which is found with the share of the mean; None
-            means `AdaptiveBall()`. Tangent vectors at the mean are shortened to its radius.
-        mean_share: Public share of the budget for the mean (and the search for a ball): of mu^2
-            with delta > 0, 1 / mu the noise multiplier of the budget; of epsilon with delta = 0.
-        on_invalid: "raise" refuses records that are no points; "center" counts each as the centre.
+        ball: A public `Ball`, or an `AdaptiveBall`, estimated with the mean's fraction of the
+            budget; None means `AdaptiveBall()`. Tangent vectors at the mean are clipped to its
+            radius.
+        mean_share: Public fraction of the budget for the mean and the search for a ball: of mu^2
+            for delta > 0 (the budget's noise multiplier is 1 / mu), of epsilon for delta = 0.
+        on_invalid: "raise" refuses records that are not points; "center" counts each as the centre.
         random_state: None, or a seed: reproducible and **not private**.
 
     docs/howto/estimators.md, "Common parameters", says more of each.

@@ -239,8 +239,8 @@ class Site:
 
         Raises:
             InvalidArgument: The file is not TOML, lacks `name`, holds a key that means nothing (a
-                misspelt limit must not be overlooked), or names an agreement that is not the one
-                that it has the fingerprint of.
+                misspelt limit must not be overlooked), or names an agreement with another digest
+                than the one it has signed.
         """
         target = Path(path).expanduser().resolve()
         file = f"the site's file {target}"

@@ -1,9 +1,9 @@
 """The mean of unit vectors, or of the matrices x x^T of axes, with noise; and what it says.
 
 To check the privacy of a release, read this file, `TangentMean` or `SecondMoment`,
-`BudgetedMechanism` and `AbstractMechanism.release`: each record becomes a vector of length 1, or 0
-where it is no point, on its own; replacing one moves the mean by at most 2 / n, and the mean of the
-matrices by at most sqrt(2) / n; the noise is made for that.
+`BudgetedMechanism` and `AbstractMechanism.release`. Each record separately becomes a vector of
+length 1, or 0 if it is not a point. Replacing one moves the mean by at most 2 / n, and the mean of
+the matrices by at most sqrt(2) / n, for which the noise is calibrated.
 """
 
 from __future__ import annotations

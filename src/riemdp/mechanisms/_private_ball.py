@@ -71,7 +71,7 @@ class BallSearch:
         search: An `AdaptiveBall`.
         n: The public number of records.
         noise: Of the whole budget.
-        planner: Shares the budget: `plan_search`, or `plan_short_search`.
+        planner: Divides the budget: `plan_search`, or `plan_short_search`.
     """
 
     def __init__(
