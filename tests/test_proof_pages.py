@@ -207,7 +207,8 @@ def test_a_wrong_reference_and_an_unchecked_lemma_are_seen():
         assert len(wrong_references(wrong)) == 1, wrong
     page = "**Lemma 1 (a).** **Lemma 2.** **Lemma 3 (c).**\n## Tests that check it\n| Lemmas 1, 3 |"
     assert lemmas_without_a_test(page) == {2}
-    two = [f"## {name}\n#{page_of(code, here)}".replace("\n## ", "\n### ") for name in "AB"]
+    demoted = page_of(code, here).replace("## ", "### ")
+    two = [f"## {name}\n{demoted}\n" for name in "AB"]
     assert parts("# A page of two\n\n" + "".join(two)) == two
     assert parts(page) == [page]
 
