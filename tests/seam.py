@@ -24,7 +24,7 @@ _PLACES = {
     "draws of K-norm noise at once": "mechanisms._knorm._BATCH",
     "a file's read": "domains._sources.Map.read",
     "a reader's fetch": "domains._sources.AbstractSource.fetched",
-    "distances from a center": "domains._clamp.radially",
+    "distances from a center": "manifolds.AbstractManifold._radially",
     "look at records": "statistics._query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",

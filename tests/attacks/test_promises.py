@@ -257,7 +257,7 @@ def test_fault_41_a_ball_is_not_bound_in_float32():
             lambda: fresh.clamp(line, center),
             lambda: bound.on(line),
             lambda: domain.frame.local,
-            lambda: domain.frame.moving,
+            lambda: domain.frame.clamp_flagged(center[None]),
             lambda: domain.frame.back(np.zeros(1)),
             lambda: domain.resolution,
             lambda: domain.ambient_diameter,
@@ -310,7 +310,7 @@ def test_fault_42_no_query_computes_in_float32():
             for use in (lambda q=query: q.prepare(X), lambda q=query, r=ready: q.value(r)):
                 with pytest.raises(riemdp.PrecisionError, match="64-bit"):
                     use()
-        for use in (domain.clamp, domain.contains, domain.frame.clamp, domain.frame.clamp_flagged):
+        for use in (domain.clamp, domain.contains, domain.frame.clamp_flagged):
             with pytest.raises(riemdp.PrecisionError, match="64-bit"):
                 use(X)
         with pytest.raises(riemdp.PrecisionError, match="64-bit"):

@@ -70,17 +70,17 @@ def calls(m: riemdp.AbstractManifold, p: Any, q: Any, v: Any, z: Any) -> dict[st
 
 
 def hidden(m: riemdp.AbstractManifold, p: Any, q: Any, v: Any) -> dict[str, Any]:
-    """What loops over records call: coordinates at once, and from a prepared base."""
+    """What loops over records call: coordinates at once, and from one base."""
     base = m.origin
     try:
-        c, at = m._log_coordinates(p, q), m._prepared(base)
+        c = m._log_coordinates(p, q)
         return {
             "log coordinates": c,
             "exp of coordinates": m._exp_coordinates(p, c),
-            "log coordinates from one": m._log_coordinates_from(at, q),
-            "exp of coordinates from one": m._exp_coordinates_from(at, c),
-            "from coordinates from one": m._from_coordinates_from(at, c),
-            "coordinates from one": m._to_coordinates_from(at, m._from_coordinates(base, c)),
+            "log coordinates from one": m._log_coordinates(base, q),
+            "exp of coordinates from one": m._exp_coordinates(base, c),
+            "from coordinates from one": m._from_coordinates(base, c),
+            "coordinates from one": m._to_coordinates(base, m._from_coordinates(base, c)),
         }
     except NotImplementedError:
         return {}

@@ -64,26 +64,6 @@ def test_coordinates_of_logarithms_are_the_logarithms_coordinates(case: Case) ->
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)
 
 
-@over_cases(where="has_log")
-def test_formulas_from_a_prepared_base_are_the_formulas_at_it(case: Case) -> None:
-    m = case.manifold
-    p = m.random_point(1)
-    at = m._prepared(p)
-    for size in (1e-9, 0.3):
-        v = m.tangent_normal(2, p, size * min(1.0, case.radius or 1.0))
-        q = m.exp(p, v)
-        c = m._to_coordinates(p, v)
-        for found, expected in (
-            (m._to_coordinates_from(at, v), c),
-            (m._from_coordinates_from(at, c), v),
-            (m._log_coordinates_from(at, q), m._log_coordinates(p, q)),
-            (m._exp_coordinates_from(at, c), q),
-        ):
-            for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-                scale = size if np.max(np.abs(theirs)) < 1e-3 else 1.0
-                np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * scale)
-
-
 @over_cases()
 def test_shapes_follow_the_batch(case: Case) -> None:
     m = case.manifold

@@ -345,7 +345,9 @@ def test_a_reflection_is_no_rotation_and_the_nearest_one_is_found() -> None:
     assert [record.index for record in bad] == [1, 2]
     assert "determinant -1" in bad[0].reason
     ball = riemdp.Ball(np.eye(3), 0.5)
-    moved, outside = (np.asarray(x) for x in ball.on(space).frame.moving(np.stack([-np.eye(3)])))
+    moved, outside = (
+        np.asarray(x) for x in ball.on(space).frame.clamp_flagged(np.stack([-np.eye(3)]))
+    )
     assert outside.tolist() == [True]
     np.testing.assert_array_equal(moved[0], np.eye(3))
     assert repr(space) == "SpecialOrthogonal(m=3)"

@@ -22,13 +22,7 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
 from ._clamp import clamp, clamp_flagged, contains, slack
-from ._frame import (
-    carried_and_clamped,
-    carried_back,
-    frame_center,
-    frame_space,
-    seen_from,
-)
+from ._frame import carried_and_clamped, carried_back, frame_center, frame_space
 from ._sums import streamed_error
 
 T = TypeVar("T")
@@ -340,44 +334,20 @@ class Frame:
             for a, b in zip(leaves(center), leaves(there), strict=True)
         )
 
-    def clamp(self, records: Point) -> Point:
+    @isolated
+    def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
         """Records (n, *shape) of the user's space, carried into the frame and moved into the ball.
 
         Returns:
-            Records of `local.manifold`, every one within the radius of the center. Each depends on
-            its own record only.
-        """
-        return self.clamp_flagged(records)[0]
-
-    @isolated
-    def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
-        """The same, and for each record whether it lay outside the ball or was no point. The flags
-        are as private as the records; each depends on its own record only.
-        """
-        return self.moving(records)
-
-    @constant
-    def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
-        """`clamp_flagged` as a function of the records alone, which can be sent to another
-        process.
+            Records of `local.manifold`, every one within the radius of the center, and for each
+            whether it lay outside the ball or was no point. Both depend on its own record only; the
+            flags are as private as the records.
         """
         d, local = self.domain, self.local
         if self.is_identity:
-            return functools.partial(clamp_flagged, d.manifold, d.center, d.radius)
-        return functools.partial(
-            carried_and_clamped,
-            d.manifold,
-            local.manifold,
-            d.center,
-            self._at,
-            local.center,
-            d.radius,
-        )
-
-    @constant
-    def _at(self) -> Any:
-        """The center as points are carried from it and to it."""
-        return seen_from(self.domain.manifold, self.domain.center)
+            return clamp_flagged(d.manifold, d.center, d.radius, records)
+        there = local.manifold, local.center, d.radius
+        return carried_and_clamped(d.manifold, d.center, *there, records)
 
     @isolated
     def back(self, point: Point) -> Point:
@@ -391,7 +361,7 @@ class Frame:
         space, manifold = self.local.manifold, self.domain.manifold
         near = point
         for power in range(1, 81):
-            found, valid = carried_back(manifold, self._at, near)
+            found, valid = carried_back(manifold, self.domain.center, near)
             if np.asarray(valid):
                 return found
             v = space.log(self.local.center, point)

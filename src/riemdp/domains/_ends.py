@@ -4,7 +4,7 @@ already noisy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 _HALVINGS = 80  # of a noisy tangent vector whose end float64 cannot hold
 
 
-def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None) -> Point:
+def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
     """Exp_base of the tangent vector with the released orthonormal coordinates y, always a valid
     point: where float64 cannot hold it, the end of the first of y / 2, y / 4, .. that it holds.
-    `at` is what is `prepared` of a base that stays.
     """
     for _ in range(_HALVINGS):
-        x, valid = end_everywhere(manifold, base, y, at)
+        x, valid = end_everywhere(manifold, base, y)
         if np.asarray(valid):
             return x
         y = y / 2
@@ -36,15 +35,13 @@ def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: A
 
 
 def end_everywhere(
-    manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None
+    manifold: AbstractManifold, base: Point, y: Array | np.ndarray
 ) -> tuple[Point, Bool[Array, ""]]:
     """The same, and whether it is a valid point."""
     if isinstance(manifold, SPDBuresWasserstein):
         x = _bures_wasserstein_exp(base, manifold._from_coordinates(base, y))
-    elif at is None:
-        x = manifold._exp_coordinates(base, y)
     else:
-        x = manifold._exp_coordinates_from(at, y)
+        x = manifold._exp_coordinates(base, y)
     return x, _is_valid(manifold, x)
 
 

@@ -9,7 +9,7 @@ comes after it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,64 +38,48 @@ def frame_center(manifold: AbstractManifold, center: Point) -> Point:
     return manifold.origin if manifold._moves_to_origin else center
 
 
-def seen_from(manifold: AbstractManifold, center: Point) -> Any:
-    """What is needed of the center to carry points, worked out once."""
-    if manifold._is_flat:
-        return manifold._prepared(center)
-    if isinstance(manifold, Product):
-        return tuple(seen_from(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
-    return center
-
-
-def _there(manifold: AbstractManifold, at: Any, x: Point) -> Point:
-    if manifold._is_flat:
-        return manifold._log_coordinates_from(at, x)
-    if isinstance(manifold, Product):
-        parts = zip(manifold.manifolds, at, x, strict=True)
-        return tuple(_there(m, c, part) for m, c, part in parts)
-    return manifold._to_origin(at, x) if manifold._moves_to_origin else x
-
-
-def _here(manifold: AbstractManifold, at: Any, x: Point) -> Point:
-    if manifold._is_flat:
-        return manifold._exp_coordinates_from(at, x)
-    if isinstance(manifold, Product):
-        parts = zip(manifold.manifolds, at, x, strict=True)
-        return tuple(_here(m, c, part) for m, c, part in parts)
-    return manifold._from_origin(at, x) if manifold._moves_to_origin else x
-
-
 def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     """Points of the space, in the frame of the center."""
-    return _there(manifold, seen_from(manifold, center), x)
+    if manifold._is_flat:
+        return manifold._log_coordinates(center, x)
+    if isinstance(manifold, Product):
+        parts = zip(manifold.manifolds, center, x, strict=True)
+        return tuple(carried(m, c, part) for m, c, part in parts)
+    return manifold._to_origin(center, x) if manifold._moves_to_origin else x
+
+
+def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
+    if manifold._is_flat:
+        return manifold._exp_coordinates(center, x)
+    if isinstance(manifold, Product):
+        parts = zip(manifold.manifolds, center, x, strict=True)
+        return tuple(_here(m, c, part) for m, c, part in parts)
+    return manifold._from_origin(center, x) if manifold._moves_to_origin else x
 
 
 def carried_and_clamped(
     manifold: AbstractManifold,
-    space: AbstractManifold,
     center: Point,
-    at: Any,
+    space: AbstractManifold,
     there: Point,
     radius: float,
     records: Point,
 ) -> tuple[Point, Array]:
-    """Records carried to `there` and moved into the ball, and which of them lay outside it or were
-    no points; `at` is the center as `seen_from`.
+    """Records carried to the frame, the `space` in which the center is `there`, and moved into the
+    ball; and which of them lay outside it or were no points.
     """
 
     def one_part(x: Point) -> tuple[Point, Array]:
         safe, valid = readable(manifold, center, x)
-        moved = choose(valid, _there(manifold, at, safe), there)
+        moved = choose(valid, carried(manifold, center, safe), there)
         clamped, outside = flagged_batch(space, there, radius, moved)
         return clamped, outside | ~valid
 
     return in_parts(manifold, one_part, records)
 
 
-def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, Array]:
-    """Points of the frame in the space, and which of them float64 holds there; `at` is the center
-    as `seen_from`.
-    """
-    found = _here(manifold, at, x)
+def carried_back(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, Array]:
+    """Points of the frame in the space, and which of them float64 holds there."""
+    found = _here(manifold, center, x)
     belongs = manifold._belongs(found, LOOSE)
     return found, belongs & all_finite(found, belongs.ndim)

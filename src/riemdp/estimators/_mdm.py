@@ -228,7 +228,7 @@ class PrivateMDM(
         labels, classes = admitted.labels, len(admitted.classes)
         given = admitted.matrices
         if isinstance(given, Stream):
-            clamped, outside = given.moved(frame.moving), np.zeros(given.n, dtype=bool)
+            clamped, outside = given.moved(frame.clamp_flagged), np.zeros(given.n, dtype=bool)
         else:
             clamped, outside = frame.clamp_flagged(given)
             if np.any(outside):  # what is no point of the space is counted there

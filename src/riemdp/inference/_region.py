@@ -21,7 +21,7 @@ from .._trees import map_leaves
 from ..domains import Domain
 from ..domains._clamp import readable
 from ..domains._ends import end_everywhere, end_of
-from ..domains._frame import carried, carried_back, seen_from
+from ..domains._frame import carried, carried_back
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
 from ._error_law import ErrorLaw
@@ -133,7 +133,7 @@ def _ends(
     local, valid = end_everywhere(space, base, ys)
     if center is None:
         return local, valid
-    found, held = carried_back(home, seen_from(home, center), local)
+    found, held = carried_back(home, center, local)
     return found, valid & held
 
 

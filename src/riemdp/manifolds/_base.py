@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from .._namespace import is_jax, namespace
-from .._trees import leaves
+from .._trees import all_finite, leaves, map_leaves
 from ._arrays import standard_normals
 from ._numerics import root
 from ._operation import Operations, Point, Tangent
@@ -22,7 +23,7 @@ from ._operation import RecordsLike as RecordsLike
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Bool, Float
 
-    from .._namespace import Array
+    from .._namespace import Array, Floats
 
 EPS = 2.0**-52  # distance from 1 to the next float64
 
@@ -166,21 +167,31 @@ class AbstractManifold(Operations):
         """Inverse of `_log_coordinates`."""
         return self._exp(p, self._from_coordinates(p, c))
 
-    # The same four from `_prepared(p)`: what they need of a base point that stays, worked out once.
-    def _prepared(self, p: Point) -> Any:
-        return p
+    def _log_sum(self, p: Point, q: Point, added: Callable[[Any], Any]) -> tuple[Floats, Any]:
+        """The sum of the logarithms of n records at p, in coordinates (dim,), and that of the
+        squared distances; NumPy. `added` is a weighted sum over the rows of a tree of arrays.
 
-    def _to_coordinates_from(self, at: Any, v: Tangent) -> Float[Array, "*batch dim"]:
-        return self._to_coordinates(at, v)
+        A space that adds before it finishes does once what is linear in a logarithm. Which formula
+        it takes must not depend on a record, nor what one record adds on the others.
+        """
+        logs = np.asarray(self._log_coordinates(p, q))
+        return added((logs, np.vecdot(logs, logs)))
 
-    def _from_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Tangent:
-        return self._from_coordinates(at, c)
+    def _radially(self, p: Point, q: Point) -> tuple[Array, Callable[[Array], Point]]:
+        """(distances, at): the distance of each q from the one p, not finite where its logarithm is
+        not, and at(shares), the points at these shares of the way to them.
+        """
+        v = self._log(p, q)
+        distance = self._norm(p, v)
+        distance = namespace(distance).where(all_finite(v, distance.ndim), distance, math.inf)
 
-    def _log_coordinates_from(self, at: Any, q: Point) -> Float[Array, "*batch dim"]:
-        return self._log_coordinates(at, q)
+        def at(share: Array) -> Point:
+            def shorter(leaf: Array) -> Array:
+                return share.reshape(share.shape + (1,) * (leaf.ndim - share.ndim)) * leaf
 
-    def _exp_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Point:
-        return self._exp_coordinates(at, c)
+            return self._exp(p, map_leaves(shorter, v))
+
+        return distance, at
 
     def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         v = self._log(p, q)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,9 @@ from ._numerics import (
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-    from .._namespace import Array
+    from .._namespace import Array, Floats
+
+_FAR = 1.5  # time coordinate from which a point counts as far from the origin in a sum
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,31 @@ class Lorentz(HomogeneousHadamard):
         # D / sinh D and q - cosh(D) p, both through s = 4 sinh^2(D / 2): cosh D - 1 = s / 2.
         spatial = (q[..., 1:] - p[..., 1:]) - (s / 2.0)[..., None] * p[..., 1:]
         return _tangent(p, (asinhc_sqrt(s / 4.0) / xp.sqrt(1.0 + s / 4.0))[..., None] * spatial)
+
+    def _log_sum(self, p: Array, q: Array, added: Callable[[Any], Any]) -> tuple[Floats, Any]:
+        if type(self) is not Lorentz or self.dim == 1 or p[0] > _FAR:
+            return super()._log_sum(p, q, added)
+        # log q is D / sinh(D) times q - p - (cosh(D) - 1) p
+        x, time = q[:, 1:], p[0] + q[:, 0]
+        way = x - p[1:]
+        across = np.vecdot(way, x + p[1:]) / time
+        close = np.maximum(np.vecdot(way, way) - across * across, 0.0)
+        mixed = 2.0 * (p[0] * q[:, 0] - np.vecdot(x, p[1:]) - 1.0)
+        chord = np.where(time > 4.0, mixed, close)  # 4 sinh(D / 2)^2, as in `squared_chord`
+        half = 0.5 * np.sqrt(chord)
+        distance, half = 2.0 * np.arcsinh(half), np.where(half > 0.0, half, 1.0)
+        straight = 2.0 * half * np.sqrt(1.0 + half * half)
+        stretch = np.where(distance > 0.0, distance / straight, 1.0)
+        ways, backs = stretch[:, None] * way, 0.5 * stretch * chord
+        whole, back, squares = added((ways, backs, distance * distance))
+        return _unboost(p, whole - back * p[1:]), squares
+
+    def _radially(self, p: Array, q: Array) -> tuple[Array, Callable[[Array], Array]]:
+        if type(self) is not Lorentz:  # a subclass may have geodesics of its own
+            return super()._radially(p, q)
+        chord = squared_chord(p, q)
+        distance = 2.0 * namespace(chord).asinh(safe_sqrt(chord) / 2.0)
+        return distance, lambda share: between(p, q, chord, share)
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         xp = namespace(p, q)

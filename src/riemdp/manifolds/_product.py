@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -212,23 +213,16 @@ class Product(AbstractManifold):
     def _log_coordinates(self, p: Point, q: Point) -> Float[Array, "*batch dim"]:
         return _joined(self._each("_log_coordinates", p, q))
 
+    def _radially(self, p: Point, q: Point) -> tuple[Array, Callable[[Array], Point]]:
+        """Factor by factor: a product has the points on the way that its factors have."""
+        if type(self) is not Product:  # a subclass may have geodesics of its own
+            return super()._radially(p, q)
+        seen = self._each("_radially", p, q)
+        square = sum(distance**2 for distance, _ in seen)
+        return namespace(square).sqrt(square), lambda share: tuple(at(share) for _, at in seen)
+
     def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
         return self._each("_exp_coordinates", p, self._parts(c))
-
-    def _prepared(self, p: Point) -> Any:
-        return self._each("_prepared", p)
-
-    def _to_coordinates_from(self, at: Any, v: Tangent) -> Float[Array, "*batch dim"]:
-        return _joined(self._each("_to_coordinates_from", at, v))
-
-    def _from_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Tangent:
-        return self._each("_from_coordinates_from", at, self._parts(c))
-
-    def _log_coordinates_from(self, at: Any, q: Point) -> Float[Array, "*batch dim"]:
-        return _joined(self._each("_log_coordinates_from", at, q))
-
-    def _exp_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Point:
-        return self._each("_exp_coordinates_from", at, self._parts(c))
 
     def _parts(self, c: Float[Array, "*batch dim"]) -> Any:
         """The coordinates of each factor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float
 
-    from .._namespace import Array
+    from .._namespace import Array, Floats
 
     Matrix: TypeAlias = Float[Array, "*batch k k"]
 
@@ -79,37 +80,46 @@ class SPDAffineInvariant(HomogeneousHadamard, AbstractSPD):
     _widest_ball: ClassVar[float] = 16.0
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
-        at = self._prepared(p)
+        at = _seen(p)
         return _end(at, congruence(at.inverse, sp.sym(v)))
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
         lower, m, eig = relative_spectrum(p, q)
         return congruence(lower, sp.apply("log", m, eig))
 
+    def _log_sum(self, p: Matrix, q: Matrix, added: Callable[[Any], Any]) -> tuple[Floats, Any]:
+        if type(self) is not SPDAffineInvariant:  # a subclass may have logarithms of its own
+            return super()._log_sum(p, q, added)
+        _, _, eig = relative_spectrum(p, q)
+        logs = sp.logs(eig)
+        each = (eig.q * logs[:, None, :]) @ sp.transpose(eig.q)
+        whole, square = added((each, np.vecdot(logs, logs)))
+        return np.asarray(sp.pack(sp.sym(whole))), square
+
+    def _radially(self, p: Matrix, q: Matrix) -> tuple[Array, Callable[[Array], Matrix]]:
+        if type(self) is not SPDAffineInvariant:
+            return super()._radially(p, q)
+        # One decomposition of each matrix gives both its logarithm and what lies on the way.
+        xp, p = namespace(p, q), sp.sym(p)
+        lower, _, eig = relative_spectrum(p, q)
+        logs = sp.logs(eig)
+
+        def at(share: Array) -> Matrix:
+            t = share[..., None] * logs
+            near = xp.max(xp.abs(t), axis=-1) < 1.0  # as in the exponential map
+            values = xp.where(near[..., None], xp.expm1(t), xp.exp(t))
+            step = congruence(lower, (eig.q * values[..., None, :]) @ sp.transpose(eig.q))
+            return sp.sym(xp.where(near[..., None, None], p, 0.0) + step)
+
+        return xp.sqrt(xp.sum(logs**2, axis=-1)), at
+
     # the frame of the coordinates is the one in which ends and logarithms are found
     def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
-        return self._log_coordinates_from(self._prepared(p), q)
-
-    def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
-        return self._exp_coordinates_from(self._prepared(p), c)
-
-    def _prepared(self, p: Matrix) -> _Seen:
-        p = sp.sym(p)
-        lower = linalg.cholesky(p)
-        return _Seen(p, lower, linalg.inverse_lower(lower))
-
-    def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
-        return sp.pack(congruence(at.inverse, sp.sym(v)))
-
-    def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
-        return congruence(at.lower, sp.unpack(c, self.k))
-
-    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
-        m, eig = _relative_to(at, q)
+        _, m, eig = relative_spectrum(p, q)
         return sp.pack(sp.apply("log", m, eig))
 
-    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
-        return _end(at, sp.unpack(c, self.k))
+    def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
+        return _end(_seen(p), sp.unpack(c, self.k))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return _squared_dist(p, q)
@@ -154,6 +164,11 @@ def _factor(p: Matrix) -> Matrix:
     return linalg.cholesky(sp.sym(p))
 
 
+def _seen(p: Matrix) -> _Seen:
+    lower = _factor(p)
+    return _Seen(sp.sym(p), lower, linalg.inverse_lower(lower))
+
+
 def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
     """L, M = L^-1 q L^-T and the decomposition of M, where p = L L^T.
 
@@ -161,19 +176,10 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     points, so nothing cancels. Of an M whose eigenvalues are below 1/2 on average they are its own,
     offset 0: q in other units than p keeps its digits, and a singular one has no logarithm.
     """
-    lower = _factor(p)
-    return lower, *_relative_to(_Seen(sp.sym(p), lower, linalg.inverse_lower(lower)), q)
-
-
-def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
+    at = _seen(p)
     e, near = _seen_from(at, q)
-    return e + near[..., None, None] * np.eye(e.shape[-1]), sp.spectrum(e)._replace(offset=near)
-
-
-def whitened(at: _Seen, q: Matrix) -> sp.Spectrum:
-    """The decomposition of L^-1 q L^-T alone, where `at` is what is prepared of p = L L^T."""
-    e, near = _seen_from(at, q)
-    return sp.spectrum(e)._replace(offset=near)
+    m = e + near[..., None, None] * np.eye(e.shape[-1])
+    return at.lower, m, sp.spectrum(e)._replace(offset=near)
 
 
 def _seen_from(at: _Seen, q: Matrix) -> tuple[Matrix, Array]:
@@ -215,7 +221,6 @@ def _with_slopes(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any
 @with_derivative(_with_slopes)
 def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
     # Values need no eigenvectors, and the derivative rule takes the matrix form.
-    p, lower = sp.sym(p), _factor(p)
-    e, near = _seen_from(_Seen(p, lower, linalg.inverse_lower(lower)), q)
+    e, near = _seen_from(_seen(p), q)
     values = sp.Spectrum(e, linalg.eigvalsh(e), near)
     return namespace(e).sum(sp.logs(values) ** 2, axis=-1)

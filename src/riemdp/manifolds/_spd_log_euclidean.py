@@ -36,13 +36,11 @@ class _Seen(NamedTuple):
         p: The point, symmetric.
         eig: Its decomposition.
         y: Its logarithm.
-        slopes: The derivative of exp at y, in the frame of the eigenvectors.
     """
 
     p: Matrix
     eig: sp.Spectrum
     y: Matrix
-    slopes: Matrix
 
     @property
     def log_eig(self) -> sp.Spectrum:
@@ -83,10 +81,10 @@ class SPDLogEuclidean(HomogeneousHadamard, AbstractSPD):
         return (0.0, 0.0)
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
-        return _to_frame(self._prepared(p), v)
+        return _to_frame(_seen(p), v)
 
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
-        return _from_frame(self._prepared(p), s)
+        return _from_frame(_seen(p), s)
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
@@ -96,40 +94,22 @@ class SPDLogEuclidean(HomogeneousHadamard, AbstractSPD):
         return congruence(q, slopes * sp.unpack(z, self.k))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
-        at = self._prepared(p)
+        at = _seen(p)
         return _end(at, _to_frame(at, v))
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
-        at = self._prepared(p)
+        at = _seen(p)
         return _from_frame(at, _log_difference(at, q))
 
     # The frame is the one in which logarithms are differences: neither derivative is needed.
     def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
-        return self._log_coordinates_from(self._prepared(p), q)
+        return sp.pack(_log_difference(_seen(p), q))
 
     def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
-        return self._exp_coordinates_from(self._prepared(p), c)
-
-    def _prepared(self, p: Matrix) -> _Seen:
-        p = sp.sym(p)
-        eig = sp.spectrum(p)
-        return _Seen(p, eig, sp.apply("log", p, eig), exp_slopes(sp.logs(eig)))
-
-    def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
-        return sp.pack(_by_entry(at.eig.q, 1.0 / at.slopes, sp.sym(v)))
-
-    def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
-        return _by_entry(at.eig.q, at.slopes, sp.unpack(c, self.k))
-
-    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
-        return sp.pack(_log_difference(at, q))
-
-    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
-        h = sp.unpack(c, self.k)
-        return _end(at, h)
+        return _end(_seen(p), sp.unpack(c, self.k))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        gap = _log_difference(self._prepared(p), q)
+        gap = _log_difference(_seen(p), q)
         return namespace(gap).sum(gap**2, axis=(-2, -1))
 
     def _transport(self, p: Matrix, q: Matrix, v: Matrix) -> Matrix:
@@ -137,11 +117,17 @@ class SPDLogEuclidean(HomogeneousHadamard, AbstractSPD):
 
     def _egrad_to_rgrad(self, p: Matrix, g: Matrix) -> Matrix:
         # D exp is self-adjoint for the trace product, hence the gradient is D exp[D exp[g]].
-        at = self._prepared(p)
+        at = _seen(p)
         return _from_frame(at, _from_frame(at, g))
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         return namespace(p, v).zeros(np.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
+
+
+def _seen(p: Matrix) -> _Seen:
+    p = sp.sym(p)
+    eig = sp.spectrum(p)
+    return _Seen(p, eig, sp.apply("log", p, eig))
 
 
 def _to_frame(at: _Seen, v: Matrix) -> Matrix:
@@ -150,11 +136,6 @@ def _to_frame(at: _Seen, v: Matrix) -> Matrix:
 
 def _from_frame(at: _Seen, s: Matrix) -> Matrix:
     return sp.apply("exp", at.y, at.log_eig, sp.sym(s))
-
-
-def _by_entry(q: Matrix, factors: Matrix, v: Matrix) -> Matrix:
-    """A symmetric matrix multiplied entry by entry, in the frame of the columns of q."""
-    return sp.sym(q @ (factors * (sp.transpose(q) @ v @ q)) @ sp.transpose(q))
 
 
 def _end(at: _Seen, h: Matrix) -> Matrix:

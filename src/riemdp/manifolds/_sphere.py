@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +29,7 @@ from ._numerics import (
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-    from .._namespace import Array
+    from .._namespace import Array, Floats
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,26 @@ class Sphere(Homogeneous):
         unit = far_u / xp.where(opposite, 1.0, length[..., None])
         unit = xp.where(opposite, self._first_direction(p), unit)
         return xp.where(same_side[..., None], near, _angle(s, t)[..., None] * unit)
+
+    def _log_sum(self, p: Array, q: Array, added: Callable[[Any], Any]) -> tuple[Floats, Any]:
+        if type(self) is not Sphere:  # a subclass may have logarithms of its own
+            return super()._log_sum(p, q, added)
+        # log q is angle / sin(angle) times the tangent part of q, which q - p and q + p have too:
+        # the shorter is taken, in which nothing cancels
+        cosine = np.vecdot(q, p)
+        near = cosine >= 0.0
+        way = q + np.where(near, -1.0, 1.0)[:, None] * p
+        square, off = np.vecdot(way, way), np.vecdot(way, p)
+        across = square - off * off  # what is tangent to the sphere
+        turn = np.arctan2(np.sqrt(np.maximum(across, 0.0)), np.abs(cosine))
+        angle = np.where(near, turn, math.pi - turn)
+        aligned = across <= 0.0
+        stretch = np.where(aligned, 1.0, angle / np.sqrt(np.where(aligned, 1.0, across)))
+        opposite = np.where(aligned & ~near, math.pi, 0.0)  # along the first coordinate
+        whole, aside, squares = added((stretch[:, None] * way, opposite, angle * angle))
+        log = np.asarray(self._to_coordinates(p, self._to_tangent(p, whole)))
+        log[0] += aside
+        return log, squares
 
     def _first_direction(self, p: Array) -> Array:
         """The way to the opposite point, where all directions are as short."""

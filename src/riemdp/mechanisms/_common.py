@@ -261,11 +261,6 @@ class AbstractTangentNoise(PointMechanism):
         """What rounding adds to the length of the noise, where a bound is known."""
         return 0.0
 
-    @functools.cached_property
-    def _at_base(self) -> Any:
-        """What formulas need of the base, worked out once and for all."""
-        return self.manifold._prepared(self.base)
-
     @property
     def largest_distance(self) -> float | None:
         """Largest distance of an admitted value from the base; None without a ball."""

@@ -106,7 +106,7 @@ class TangentGaussian(GaussianMechanism):
 
     def _admit(self, value: Point) -> Floats:
         manifold, given = self.manifold, one_value(self.manifold, "value", value)
-        found = np.asarray(manifold._to_coordinates_from(self._prepared, given))
+        found = np.asarray(manifold._to_coordinates(self.at, given))
         if not np.all(manifold._is_tangent(self.at, given, 1e-6)):
             raise invalid(
                 "at",
@@ -117,13 +117,9 @@ class TangentGaussian(GaussianMechanism):
         # what rounding left of a normal part of the value has no coordinates, and gets no noise
         return found
 
-    @functools.cached_property
-    def _prepared(self) -> Any:
-        return self.manifold._prepared(self.at)
-
     def _draw(self, value: Floats, source: NoiseSource) -> Drawn:
         y = with_noise(value, self.scale, source, pure=False)
-        return self._made(self.manifold._from_coordinates_from(self._prepared, y))
+        return self._made(self.manifold._from_coordinates(self.at, y))
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

@@ -124,11 +124,11 @@ class AbstractWrapped(AbstractTangentNoise):
 
     def _admit(self, value: Point) -> Floats:
         point = admit_value(self.manifold, "value", value, self._domain)
-        return np.asarray(self.manifold._log_coordinates_from(self._at_base, point))
+        return np.asarray(self.manifold._log_coordinates(self.base, point))
 
     def _draw(self, value: Floats, source: NoiseSource) -> Drawn:
         y = with_noise(value, self.scale, source, pure=isinstance(self, PureMechanism))
-        end = end_of(self.manifold, self.base, self._shrunk(y), self._at_base)
+        end = end_of(self.manifold, self.base, self._shrunk(y))
         return self._made(end, self._seen(y))
 
     def _shrunk(self, y: Floats) -> Floats:

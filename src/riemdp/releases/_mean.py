@@ -324,9 +324,9 @@ def _by_steps(asked: _Asked, name: str) -> Stepwise:
     n, domain, records = asked.mean.n, asked.mean.domain, asked.given.records
     local = domain.frame.local
     if isinstance(records, Stream):
-        inside = records.moved(domain.frame.moving)
+        inside = records.moved(domain.frame.clamp_flagged)
     else:
-        inside = domain.frame.clamp(records)
+        inside = domain.frame.clamp_flagged(records)[0]
     of_people = asked.given.grouped is not None
 
     def run(rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:

@@ -287,7 +287,7 @@ class FrechetMean(AbstractMean):
 
     @property
     def _moving(self) -> Callable[[Point], tuple[Point, Array]]:
-        return self.frame.moving
+        return self.frame.clamp_flagged
 
     @property
     def _filler(self) -> Point:

@@ -26,15 +26,12 @@ from ..domains import Domain
 from ..domains._clamp import clamp
 from ..domains._stream import Stream
 from ..domains._sums import mean_of_sums, weighted_pairwise
-from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant, Sphere
-from ..manifolds import _spectral as sp
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..manifolds._spd_affine import whitened
 
 MAX_PASSES = 200  # of a search without a ball
 ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
 _MEMORY = 10  # passes whose steps are combined
-_TIME = 1.5  # of a point of the hyperboloid, from which it counts as far from the origin
 _WORSE = 2.0  # times the smallest residual, from which a search goes back
 
 
@@ -62,87 +59,20 @@ Sums = tuple[Floats, Floats]
 
 
 # ------------------------------------------------------------------ one pass
-# A few spaces add before they finish: what is linear in a logarithm is done once for the sum. Which
-# formula is taken follows from the space and the point of the pass, never from a record, and what
-# one record adds does not depend on the others.
-def log_sums(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
-    """(sum_i w_i log_p x_i in coordinates at p, sum_i w_i d(p, x_i)^2), p the point that was
-    `_prepared`; weights of None are 1.
-    """
-    # of the very space: a subclass may have logarithms of its own
-    return _SUMS.get(type(manifold), _record_by_record)(manifold, at, points, weights)
-
-
-def _record_by_record(manifold: AbstractManifold, at: Any, points: Point, weights: Any) -> Sums:
-    logs = np.asarray(manifold._log_coordinates_from(at, points))
-    return _added(logs, np.vecdot(logs, logs), weights)
-
-
-def _added(terms: Floats, squares: Floats, weights: Any) -> Sums:
-    total = weighted_pairwise(np.concatenate([terms, squares[:, None]], axis=1), weights)
-    return total[:-1], total[-1]
-
-
-def _on_sphere(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
-    # log x is angle / sin(angle) times the tangent part of x, which x - p and x + p have too: the
-    # shorter is taken, in which nothing cancels
-    cosine = np.vecdot(points, at)
-    near = cosine >= 0.0
-    way = points + np.where(near, -1.0, 1.0)[:, None] * at
-    square, off = np.vecdot(way, way), np.vecdot(way, at)
-    across = square - off * off  # what is tangent to the sphere
-    turn = np.arctan2(np.sqrt(np.maximum(across, 0.0)), np.abs(cosine))
-    angle = np.where(near, turn, math.pi - turn)
-    aligned = across <= 0.0
-    stretch = np.where(aligned, 1.0, angle / np.sqrt(np.where(aligned, 1.0, across)))
-    opposite = np.where(aligned & ~near, math.pi, 0.0)  # along the first coordinate
-    terms = np.concatenate([stretch[:, None] * way, opposite[:, None]], axis=1)
-    total, squares = _added(terms, angle * angle, weights)
-    log = manifold._to_coordinates(at, manifold._to_tangent(at, total[:-1]))
-    log[0] += total[-1]
-    return log, squares
-
-
-def _on_hyperboloid(manifold: Any, at: Floats, points: Floats, weights: Any) -> Sums:
-    # log x is D / sinh(D) times x - p - (cosh(D) - 1) p
-    if manifold.dim == 1 or at[0] > _TIME:
-        return _record_by_record(manifold, at, points, weights)
-    x, time = points[:, 1:], at[0] + points[:, 0]
-    way = x - at[1:]
-    across = np.vecdot(way, x + at[1:]) / time
-    close = np.maximum(np.vecdot(way, way) - across * across, 0.0)
-    mixed = 2.0 * (at[0] * points[:, 0] - np.vecdot(x, at[1:]) - 1.0)
-    chord = np.where(time > 4.0, mixed, close)  # 4 sinh(D / 2)^2, as in `squared_chord`
-    half = 0.5 * np.sqrt(chord)
-    distance, half = 2.0 * np.arcsinh(half), np.where(half > 0.0, half, 1.0)
-    stretch = np.where(distance > 0.0, distance / (2.0 * half * np.sqrt(1.0 + half * half)), 1.0)
-    terms = stretch[:, None] * np.concatenate([way, 0.5 * chord[:, None]], axis=1)
-    total, square = _added(terms, distance * distance, weights)
-    log = np.concatenate([[0.0], total[:-1] - total[-1] * at[1:]])
-    return np.asarray(manifold._to_coordinates(at, log)), square
-
-
-def _of_matrices(manifold: Any, at: Any, points: Floats, weights: Any) -> Sums:
-    eig = whitened(at, points)
-    logs = sp.logs(eig)
-    each = (eig.q * logs[:, None, :]) @ sp.transpose(eig.q)
-    total, square = weighted_pairwise((each, np.vecdot(logs, logs)), weights)
-    return np.asarray(sp.pack(sp.sym(total))), square
-
-
-_SUMS = {Sphere: _on_sphere, Lorentz: _on_hyperboloid, SPDAffineInvariant: _of_matrices}
-
-
 def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats | None) -> Look:
     """One pass over points in memory, with their shares, or over a stream, which has its own."""
 
     def look(point: Point) -> Seen:
-        sums = functools.partial(log_sums, manifold, manifold._prepared(point))
-        logs, square = mean_of_sums(points, shares, sums)
+        logs, square = mean_of_sums(points, shares, functools.partial(log_sums, manifold, point))
         length = math.sqrt(np.vecdot(logs, logs))
         return Seen(logs, float(square), length if math.isfinite(length) else math.inf)
 
     return look
+
+
+def log_sums(manifold: AbstractManifold, p: Point, points: Point, weights: Any) -> Sums:
+    """(sum_i w_i log_p x_i in coordinates, sum_i w_i d(p, x_i)^2); weights of None are 1."""
+    return manifold._log_sum(p, points, functools.partial(weighted_pairwise, weights=weights))
 
 
 def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
