@@ -42,7 +42,9 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
 
 def eigvalsh(a: Array) -> Array:
-    """The eigenvalues alone: half of the time."""
+    """The eigenvalues alone: half of the time. On JAX a symmetric function of them has its right
+    gradient also where they coincide (its second derivative is right only where they differ).
+    """
     if namespace(a) is np:
         a, finite = _isolated(a, lower=True)
         (values,) = _each(lambda m: (np.linalg.eigvalsh(m),), a)

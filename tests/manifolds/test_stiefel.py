@@ -13,7 +13,6 @@ import pytest
 from scipy import linalg
 
 import riemdp
-from riemdp import InvalidArgument
 from riemdp.manifolds import Grassmann, SpecialOrthogonal, Sphere, Stiefel, _orthonormal, check
 
 M = Stiefel(6, 2)
@@ -115,28 +114,6 @@ def test_retract_and_its_derivative_are_finite_where_singular_values_coincide():
         np.testing.assert_allclose(slope, v, atol=1e-14)
     projected = jax.jit(jax.jacfwd(M._project))(2.0 * np.eye(6, 2))
     assert np.all(np.isfinite(projected))
-
-
-def test_log_numerical_inverts_exp_within_the_injectivity_radius_and_flags_the_rest():
-    p, v, q = points(M, 3.0)
-    found = M.log_numerical(p, q)
-    assert np.all(found.converged)
-    assert np.all(found.shortest)
-    assert np.max(found.residual) <= 1e-10
-    np.testing.assert_allclose(found.value, v, atol=1e-8)
-    beyond = M.log_numerical(
-        p, M.exp(p, 1.4 * v)
-    )  # length 4.2 > pi: whatever is found, it is not called the distance
-    length = M.norm(p, beyond.value)
-    assert not np.any(beyond.shortest & (length >= np.pi))
-    assert np.any(~beyond.shortest)
-    unreached = M.log_numerical(p, q, tolerance=1e-300, max_steps=3)
-    assert not np.any(unreached.converged | unreached.shortest)
-    assert np.all(unreached.steps == 3)
-    with pytest.raises(InvalidArgument, match="tolerance"):
-        M.log_numerical(p, q, tolerance=0.0)
-    with pytest.raises(InvalidArgument, match="max_steps"):
-        M.log_numerical(p, q, max_steps=0)
 
 
 def test_curvature_stays_within_its_bounds():

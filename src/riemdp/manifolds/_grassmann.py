@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .. import _linalg as linalg
 from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
-from ._arrays import standard_normals
 from ._base import EPS, Homogeneous, set_field
-from ._spectral import invsqrtm, sym, transpose
+from ._frames import AbstractFrames
+from ._spectral import sym, transpose
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool
 
     from .._namespace import Array
 
 
 @dataclass(frozen=True)
-class Grassmann(Homogeneous):
+class Grassmann(AbstractFrames, Homogeneous):
     """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it. The
     dimension is r (m - r), the injectivity radius pi/2.
 
@@ -69,20 +67,8 @@ class Grassmann(Homogeneous):
 
     # ---------------------------------------------------------------- facts
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.m, self.r)
-
-    @property
     def dim(self) -> int:
         return self.r * (self.m - self.r)
-
-    @property
-    def noise_size(self) -> int:
-        return self.m * self.r
-
-    @property
-    def origin(self) -> Float[Array, "m r"]:
-        return np.eye(self.m, self.r)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -94,17 +80,7 @@ class Grassmann(Homogeneous):
     def _mean_curvature(self) -> float:
         return (self.m - 2) / max(1, self.dim - 1)  # the Ricci curvature is m - 2
 
-    @property
-    def is_hadamard(self) -> bool:
-        return False
-
     # ---------------------------------------------------------------- geodesics
-    _repaired: ClassVar[str] = "each block"
-    _is_submanifold: ClassVar[bool] = True
-
-    def _why_not(self, record: np.ndarray) -> str:
-        return "does not have orthonormal columns"
-
     def _exp(self, p: Array, v: Array) -> Array:
         # W V cos(s) V^T + Q sin(s) V^T with U = Q s V^T, as functions of the Gram matrix: no
         # singular vectors to choose.
@@ -127,33 +103,12 @@ class Grassmann(Homogeneous):
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         return self._to_tangent(q, on.carry(p, q, v))
 
-    def _retract(self, p: Array, v: Array) -> Array:
-        # Polar retraction: (W + U)^T (W + U) = I + U^T U.
-        gram = np.eye(self.r) + transpose(v) @ v
-        return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
-
-    # ---------------------------------------------------------------- metric and ambient space
-    def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
-
-    def _project(self, x: Array) -> Array:
-        return on.nearest_orthonormal(x)
-
+    # ---------------------------------------------------------------- tangent vectors
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ on.inner(p, x)
-
-    def _defect(self, x: Array) -> Float[Array, "*batch"]:
-        return on.defect(x)
+        return x - p @ transpose(p) @ x
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return on.within(transpose(p) @ v, v, atol)
-
-    # ---------------------------------------------------------------- randomness and coordinates
-    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        return on.nearest_orthonormal(standard_normals(rng, (*shape, self.m, self.r)))
-
-    def _tangent_from_normals(self, p: Array, z: Array) -> Array:
-        return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
 
     def _to_coordinates(self, p: Array, v: Array) -> Array:
         lower = on.to_first_columns(p, v)[..., self.r :, :]

@@ -40,11 +40,6 @@ _LOST = 1e-6  # share of a squared length
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
 
-def inner(p: Array, x: Array) -> Array:
-    """p^T x."""
-    return transpose(p) @ x
-
-
 def skew(x: Array) -> Array:
     """Skew-symmetric part."""
     return 0.5 * (x - transpose(x))
@@ -53,13 +48,6 @@ def skew(x: Array) -> Array:
 def frobenius(u: Array, v: Array) -> Array:
     """tr(u^T v) over the last two axes."""
     return namespace(u, v).sum(u * v, axis=(-2, -1))
-
-
-def defect(x: Array) -> Array:
-    """The largest entry of X^T X - I; infinite or NaN for anything that is not finite."""
-    xp = namespace(x)
-    gram = transpose(x) @ x
-    return xp.max(xp.abs(gram - np.eye(x.shape[-1])), axis=(-2, -1))
 
 
 def within(normal: Array, v: Array, atol: float | Array) -> Array:

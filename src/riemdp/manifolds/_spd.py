@@ -110,7 +110,7 @@ class AbstractSPD(AbstractManifold):
         return sp.sym(x)
 
     def _ambient_diameter(self, center: Matrix, radius: float) -> float:
-        return 2 * float(sp.eigenvalues(sp.sym(center))[-1]) * math.expm1(radius)
+        return 2 * float(linalg.eigvalsh(sp.sym(center))[-1]) * math.expm1(radius)
 
     @property
     def _scales(self) -> int:

@@ -145,7 +145,7 @@ class SPDAffineInvariant(HomogeneousHadamard, AbstractSPD):
         return congruence(_factor(p), sp.sym(x))
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        u = sp.eigenvalues(self._to_frame(p, v))
+        u = linalg.eigvalsh(self._to_frame(p, v))
         pairs = log_sinhc_sqrt(0.25 * (u[..., :, None] - u[..., None, :]) ** 2)
         return 0.5 * namespace(pairs).sum(pairs, axis=(-2, -1))
 

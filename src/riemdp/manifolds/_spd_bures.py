@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _linalg as linalg
-from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
 from ._base import EPS, Point, Tangent
-from ._numerics import safe_divide
 from ._operation import operation
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
@@ -41,7 +38,7 @@ class SPDBuresWasserstein(AbstractSPD):
 
     g_W(U, V) = (1/2) tr(L U), L W + W L = U; at the identity this is tr(U V)/4. dist(A, B)^2 = tr A
     + tr B - 2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular
-    matrices (`curvature_bounds` is (0, inf); see `curvature_upper_bound`). The space is not
+    matrices (`curvature_bounds` is (0, inf)). The space is not
     complete: exp(p, v) = (I + L) p (I + L) is a geodesic only while I + L > 0 (`in_exp_domain`).
     Beyond that the formula is still returned; it is positive semidefinite, and singular exactly
     when -1 is an eigenvalue of L. `retract` is positive definite for every v.
@@ -49,7 +46,7 @@ class SPDBuresWasserstein(AbstractSPD):
     `transport` is not parallel transport, which has no closed form here. It is T = g_q^-1/2
     g_p^1/2, where g_W^-1/2 multiplies the entries of a matrix in the eigenbasis of W by sqrt(2 (l_r
     + l_s)): an isometry, analytic in both points, and equal to parallel transport when p and q
-    commute. `parallel_transport` integrates the true one to a tolerance.
+    commute.
 
     Args:
         k: Number of rows, at least 1.
@@ -93,7 +90,7 @@ class SPDBuresWasserstein(AbstractSPD):
 
     def _search_radius(self, p: Matrix) -> float:
         # distances grow like the root of the scale
-        return 30.0 * math.sqrt(float(sp.eigenvalues(sp.sym(p))[-1]))
+        return 30.0 * math.sqrt(float(linalg.eigvalsh(sp.sym(p))[-1]))
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
         return _metric_root(sp.sym(p), sp.sym(v), -0.5)
@@ -141,15 +138,15 @@ class SPDBuresWasserstein(AbstractSPD):
         return 2.0 * (half + sp.transpose(half))
 
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return namespace(p).sqrt(sp.eigenvalues(sp.sym(p))[..., 0])
+        return namespace(p).sqrt(linalg.eigvalsh(sp.sym(p))[..., 0])
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         p, v = sp.sym(p), sp.sym(v)
         lower = linalg.cholesky(p)
         move = sp.lyapunov(p, v) + self.origin
-        b = sp.eigenvalues(congruence(sp.transpose(lower), move))
-        x = sp.eigenvalues(congruence(move, p))
-        e = sp.eigenvalues(p)
+        b = linalg.eigvalsh(congruence(sp.transpose(lower), move))
+        x = linalg.eigvalsh(congruence(move, p))
+        e = linalg.eigvalsh(p)
 
         def log_sums(values: Array) -> Array:
             xp = namespace(values)
@@ -206,7 +203,7 @@ class SPDBuresWasserstein(AbstractSPD):
         return float(100.0 * EPS * self.k * largest**2 / smallest)
 
     def _ambient_diameter(self, center: Matrix, radius: float) -> float:
-        largest = math.sqrt(float(sp.eigenvalues(sp.sym(center))[-1]))
+        largest = math.sqrt(float(linalg.eigvalsh(sp.sym(center))[-1]))
         return 2 * (2 * largest * radius + radius * radius)
 
     # ---------------------------------------------------------------- beyond the common interface
@@ -216,144 +213,8 @@ class SPDBuresWasserstein(AbstractSPD):
         """
         return operation(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
 
-    def curvature_upper_bound(self, p: Point) -> Float[Array, "*batch"]:
-        """Largest sectional curvature at `p`, shape (*batch,): 3 / (l_1 + l_2) with its two
-        smallest eigenvalues, 0 for k = 1. It is attained.
-        """
-        return operation(self, "_curvature_upper_bound", self._coerce("p", p))
-
-    def curvature_upper_bound_in_ball(self, center: Point, radius: float) -> float:
-        """Upper bound of the sectional curvature along all geodesics between points of the ball
-        B_r(center).
-
-        Those geodesics stay within 2 r of the centre, and square roots of eigenvalues move no
-        faster than the distance, so the bound is 3 / ((s_1 - 2r)^2 + (s_2 - 2r)^2) with the two
-        smallest square roots of eigenvalues s_1 <= s_2 of `center`.
-
-        Args:
-            center: The centre of the ball, (k, k).
-            radius: Its radius r, above 0.
-
-        Returns:
-            The bound; 0 for k = 1.
-
-        Raises:
-            InvalidArgument: 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no useful bound exists.
-        """
-        r = real("radius", radius, above=0.0)
-        c = self._coerce("center", center)
-        if c.ndim != 2 or not bool(self.belongs(c)):
-            raise InvalidArgument(
-                f"argument `center` must be one positive definite matrix of shape {self.shape}"
-            )
-        if self.k == 1:
-            return 0.0
-        roots = np.sqrt(np.asarray(sp.eigenvalues(sp.sym(c)))[:2]) - 2.0 * r
-        if not float(roots[0]) > 0.0:
-            most = 0.5 * (float(roots[0]) + 2.0 * r)
-            raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein"
-                f" curvature is bounded only for radius < {most:g}, half the square root of the"
-                " smallest eigenvalue of the centre; give a smaller one"
-            )
-        bound = float(3.0 / np.sum(roots**2))
-        if 2.0 * r * bound**0.5 >= 0.5 * math.pi:
-            raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius *"
-                f" sqrt(curvature bound {bound:g}) must stay below pi/2, or means in the ball need"
-                " not be unique; give a smaller radius"
-            )
-        return bound
-
-    def parallel_transport(
-        self, p: Point, q: Point, v: Tangent, *, tolerance: float = 1e-10, max_steps: int = 1024
-    ) -> Matrix:
-        """Parallel transport of `v` from `p` to `q` along the minimising geodesic, by integrating
-        its differential equation.
-
-        Along M_t p M_t, M_t = I + t L, the vector K W + W K is parallel when W K' + K' W = -(K L p
-        M_t + (K L p M_t)^T). Runge-Kutta solutions with 4, 8, 16, ... steps are extrapolated until
-        two results differ by at most `tolerance` relative to |v|_p, over the whole batch. If
-        `max_steps` is not enough, a `ConvergenceWarning` is given. The result is not differentiable
-        in reverse mode.
-
-        Args:
-            p: Points (*batch, k, k).
-            q: Points (*batch, k, k).
-            v: Tangent vectors at `p`, (*batch, k, k).
-            tolerance: Accepted relative error, above 0 and below 1.
-            max_steps: Largest number of integration steps, at least 16.
-
-        Returns:
-            Tangent vectors at `q`, (*batch, k, k).
-
-        Raises:
-            InvalidArgument: `tolerance` or `max_steps` is out of range.
-        """
-        tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
-        max_steps = integer("max_steps", max_steps, at_least=16)
-        p, q, v = self._coerce("p", p), self._coerce("q", q), self._coerce("v", v)
-        row: list[Matrix] = []
-        change, steps = math.inf, 4
-        while steps <= max_steps:
-            # Neville's table: the error of the classical method has an expansion in h^4, h^5, ...
-            new = [operation(self, "_transport_in_steps", p, q, v, np.asarray(steps))]
-            for j, old in enumerate(row):
-                new.append(new[-1] + (new[-1] - old) / (2.0 ** (4 + j) - 1.0))
-            if row:
-                gap = safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v))
-                change = float(np.max(np.asarray(gap)))
-            row, steps = new, 2 * steps
-            if change <= tolerance:
-                return row[-1]
-        warnings.warn(
-            f"parallel_transport stopped after {steps // 2} steps at an estimated relative error of"
-            f" {change:.1e}, above the tolerance {tolerance:.1e}; raise max_steps or the tolerance",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-        return row[-1]
-
     def _in_exp_domain(self, p: Matrix, v: Matrix) -> Bool[Array, "*batch"]:
-        return sp.eigenvalues(sp.lyapunov(sp.sym(p), sp.sym(v)))[..., 0] > -1.0
-
-    def _curvature_upper_bound(self, p: Matrix) -> Float[Array, "*batch"]:
-        if self.k == 1:
-            return namespace(p).zeros(p.shape[:-2])
-        return 3.0 / namespace(p).sum(sp.eigenvalues(sp.sym(p))[..., :2], axis=-1)
-
-    def _transport_in_steps(self, p: Matrix, q: Matrix, v: Matrix, steps: Any) -> Matrix:
-        p, q, v = sp.sym(p), sp.sym(q), sp.sym(v)
-        lower, difference, _ = root_difference(p, q)
-        step = congruence(sp.transpose(linalg.inverse_lower(lower)), difference)
-        h = 1.0 / steps
-        product = step @ p
-
-        def slope(t: Any, k: Matrix) -> Matrix:
-            move = self.origin + t * step
-            half = k @ product @ move
-            return -sp.lyapunov(congruence(move, p), half + sp.transpose(half))
-
-        def advance(i: Any, k: Matrix) -> Matrix:
-            t = i * h
-            k1 = slope(t, k)
-            k2 = slope(t + 0.5 * h, k + 0.5 * h * k1)
-            k3 = slope(t + 0.5 * h, k + 0.5 * h * k2)
-            k4 = slope(t + h, k + h * k3)
-            return k + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-
-        full = np.broadcast_shapes(p.shape, q.shape, v.shape)
-        xp, start = namespace(p, q, v), sp.lyapunov(p, v)
-        k = xp.broadcast_to(start, full)
-        if xp is np:
-            for i in range(int(steps)):
-                k = advance(i, k)
-        else:
-            from jax.lax import fori_loop
-
-            k = fori_loop(0, steps, advance, k)
-        half = k @ q
-        return half + sp.transpose(half)
+        return linalg.eigvalsh(sp.lyapunov(sp.sym(p), sp.sym(v)))[..., 0] > -1.0
 
 
 def _smallest_roots(center: Matrix) -> np.ndarray:

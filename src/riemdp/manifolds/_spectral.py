@@ -13,12 +13,12 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .. import _linalg as linalg
-from .._namespace import namespace, stop_gradient, with_derivative
+from .._namespace import namespace, stop_gradient
 from ._divided import FUNCTIONS, evaluated, sym, transpose
 
 if TYPE_CHECKING:
@@ -80,26 +80,6 @@ def expm(a: Matrix) -> Matrix:
     return apply("exp", sym(a), spectrum(sym(a)))
 
 
-def logm(a: Matrix) -> Matrix:
-    """Logarithm of a symmetric positive definite matrix."""
-    return apply("log", sym(a), spectrum(sym(a)))
-
-
-def powm(a: Matrix, t: float) -> Matrix:
-    """Real power a^t of a symmetric positive definite matrix."""
-    return apply("power", sym(a), spectrum(sym(a)), t=t)
-
-
-def sqrtm(a: Matrix) -> Matrix:
-    """Square root of a symmetric positive definite matrix."""
-    return powm(a, 0.5)
-
-
-def invsqrtm(a: Matrix) -> Matrix:
-    """Inverse square root of a symmetric positive definite matrix."""
-    return powm(a, -0.5)
-
-
 def lyapunov(w: Matrix, u: Matrix, eig: Spectrum | None = None) -> Matrix:
     """The symmetric solution L of L w + w L = u; `eig` is the decomposition of `w` if it is already
     known.
@@ -108,20 +88,6 @@ def lyapunov(w: Matrix, u: Matrix, eig: Spectrum | None = None) -> Matrix:
     """
     eig = spectrum(w) if eig is None else eig
     return apply("power", sym(w @ w), Spectrum(eig.q, eig.values**2, eig.offset), sym(u), t=0.5)
-
-
-def _with_slopes(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
-    (a,), (da,) = primals, tangents
-    values, q = linalg.eigh(a)
-    return values, namespace(q).einsum("...ri,...rs,...si->...i", q, da, q)
-
-
-@with_derivative(_with_slopes)
-def eigenvalues(a: Matrix) -> Float[Array, "*batch k"]:
-    """Ascending eigenvalues. A symmetric function of them has its right gradient also where they
-    coincide (its second derivative is right only where they differ).
-    """
-    return linalg.eigvalsh(a)
 
 
 def difference(kind: str, x: Spectrum, y: Spectrum, gap: Matrix) -> Matrix:

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _linalg as linalg
-from .._errors import integer, real
+from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
-from ._arrays import standard_normals
-from ._base import AbstractManifold, Point, set_field
+from ._base import set_field
+from ._frames import AbstractFrames
 from ._numerics import safe_sqrt
-from ._spectral import invsqrtm, sym, transpose
+from ._spectral import sym, transpose
 from ._sphere import Sphere
-from ._stiefel_log import NumericalLog, log_numerical
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool
 
     from .._namespace import Array
 
 _FAR = -0.9  # a cosine below is near that of half a turn
 _INSTEAD = (
-    "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there,"
-    " `retract` and `transport`, or the closed forms of Stiefel(m, 1), Stiefel(m, m) and"
+    "use `retract` and `transport`, or the closed forms of Stiefel(m, 1), Stiefel(m, m) and"
     " Grassmann(m, r)"
 )
 
 
 @dataclass(frozen=True)
-class Stiefel(AbstractManifold):
+class Stiefel(AbstractFrames):
     """Matrices W (m, r) with orthonormal columns, W^T W = I. The dimension is m r - r (r + 1)/2.
 
     Tangent vectors at W are (m, r) arrays U with W^T U skew-symmetric. The metric is tr(U^T V),
@@ -42,7 +40,7 @@ class Stiefel(AbstractManifold):
     **What is exact.** `exp` is the closed form with matrix exponentials of size 2r and r, for |v|
     up to 3e4 (NaN beyond). For r = 1 (the sphere) and r = m (the orthogonal group) every operation
     has a closed form. For 1 < r < m the logarithm and the distance have none: `log`, `dist` and
-    `squared_dist` raise `NotImplementedError`; `log_numerical` iterates.
+    `squared_dist` raise `NotImplementedError`.
 
     **Transport.** For 1 < r < m it is v -> R v o, where R is the least rotation of R^m that carries
     span(p) to span(q) and o in O(r) is fixed by q = R p o. It is a linear isometry of the tangent
@@ -83,20 +81,8 @@ class Stiefel(AbstractManifold):
 
     # ---------------------------------------------------------------- facts
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.m, self.r)
-
-    @property
     def dim(self) -> int:
         return self.m * self.r - self.r * (self.r + 1) // 2
-
-    @property
-    def noise_size(self) -> int:
-        return self.m * self.r
-
-    @property
-    def origin(self) -> Float[Array, "m r"]:
-        return np.eye(self.m, self.r)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -109,14 +95,6 @@ class Stiefel(AbstractManifold):
         return (-0.5, 1.0)
 
     @property
-    def is_hadamard(self) -> bool:
-        return False
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return True
-
-    @property
     def transport_is_parallel(self) -> bool:
         return self.r in (1, self.m)
 
@@ -125,12 +103,6 @@ class Stiefel(AbstractManifold):
         return Sphere(self.m)
 
     # ---------------------------------------------------------------- geodesics
-    _repaired: ClassVar[str] = "each block"
-    _is_submanifold: ClassVar[bool] = True
-
-    def _why_not(self, record: np.ndarray) -> str:
-        return "does not have orthonormal columns"
-
     @property
     def transport_is_nonexpansive(self) -> bool:
         """True: it projects."""
@@ -190,49 +162,7 @@ class Stiefel(AbstractManifold):
             moved = on.carry(p, q, v)
         return self._to_tangent(q, moved)
 
-    def _retract(self, p: Array, v: Array) -> Array:
-        # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
-        gram = np.eye(self.r) + transpose(v) @ v
-        return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
-
-    def log_numerical(
-        self, p: Point, q: Point, *, tolerance: float = 1e-10, max_steps: int = 100
-    ) -> NumericalLog:
-        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration.
-
-        One step costs dim derivatives of `exp` and a dim x dim solve: it is meant for dim up to a
-        few hundred. The result is not differentiable.
-
-        Args:
-            p: Points (*batch, m, r).
-            q: Points (*batch, m, r).
-            tolerance: The Frobenius norm of q - exp(p, v) that is accepted, above 0.
-            max_steps: Largest number of iterations, at least 1.
-
-        Returns:
-            A `NumericalLog`. Only where `shortest` is True is the value known to be the logarithm,
-            and its norm the distance. For points that are far apart the iteration may not converge,
-            or may find a longer geodesic: the flags say so, and nothing is raised.
-
-        Raises:
-            InvalidArgument: `tolerance` or `max_steps` is out of range.
-
-        Source:
-            Levenberg-Marquardt shooting. For the problem see Zimmermann and Hueper 2022.
-        """
-        tolerance = real("tolerance", tolerance, above=0.0)
-        max_steps = integer("max_steps", max_steps)
-        p, q = self._coerce("p", p), self._coerce("q", q)
-        with np.errstate(all="ignore"):
-            return log_numerical(self, p, q, tolerance, max_steps)
-
-    # ---------------------------------------------------------------- metric and ambient space
-    def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
-
-    def _project(self, x: Array) -> Array:
-        return on.nearest_orthonormal(x)
-
+    # ---------------------------------------------------------------- ambient space
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         if self.r > 1:  # chords of longer frames are not bounded here
             return super()._ambient_diameter(center, radius)
@@ -244,25 +174,19 @@ class Stiefel(AbstractManifold):
         return 2 * math.sin(min(radius, math.pi) / 2)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ sym(on.inner(p, x))
-
-    def _defect(self, x: Array) -> Float[Array, "*batch"]:
-        return on.defect(x)
+        return x - p @ sym(transpose(p) @ x)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return on.within(sym(transpose(p) @ v), v, atol)
 
     # ---------------------------------------------------------------- randomness and coordinates
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        x = on.nearest_orthonormal(standard_normals(rng, (*shape, self.m, self.r)))
+        x = super()._random_point(rng, shape)
         if self.r < self.m:
             return x
         xp = namespace(x)
         sign = xp.sign(linalg.det(x))[..., None, None]
         return xp.concat([x[..., :1] * sign, x[..., 1:]], axis=-1)
-
-    def _tangent_from_normals(self, p: Array, z: Array) -> Array:
-        return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
 
     def _to_coordinates(self, p: Array, v: Array) -> Array:
         w = on.to_first_columns(p, v)
