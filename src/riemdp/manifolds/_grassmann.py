@@ -105,7 +105,7 @@ class Grassmann(AbstractFrames, Homogeneous):
 
     # ---------------------------------------------------------------- tangent vectors
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ transpose(p) @ x
+        return x - p @ (transpose(p) @ x)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return on.within(transpose(p) @ v, v, atol)
