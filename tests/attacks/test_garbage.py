@@ -41,7 +41,6 @@ SPACES = {
     "affine-invariant": riemdp.SPDAffineInvariant(2),
     "bures-wasserstein": riemdp.SPDBuresWasserstein(2),
     "log-euclidean": riemdp.SPDLogEuclidean(2),
-    "stiefel": riemdp.Stiefel(3, 1),
     "grassmann": riemdp.Grassmann(3, 1),
 }
 RADIUS = 0.2

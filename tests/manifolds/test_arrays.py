@@ -138,7 +138,7 @@ def _bad(x: np.ndarray) -> np.ndarray:
 
 
 # sizes that take other ways through the decompositions
-SIZES = [riemdp.SPDAffineInvariant(11), riemdp.Grassmann(5, 4), riemdp.Stiefel(4, 4)]
+SIZES = [riemdp.SPDAffineInvariant(11), riemdp.Grassmann(5, 4), riemdp.SpecialOrthogonal(4)]
 
 
 @pytest.mark.parametrize("case", [*CASES, *(Case(repr(m), m) for m in SIZES)], ids=lambda c: c.name)

@@ -24,7 +24,7 @@ from .cases import CASES
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 180  # for all spaces, which take 5; without an end they take for ever
 BAD = ((0, np.inf), (-1, -np.inf), (-1, np.nan))  # an entry, and what stands there
-MORE = (Grassmann(5, 3), Stiefel(3, 3))
+MORE = (Grassmann(5, 3), Stiefel(4, 3))
 
 
 def replaced(x: np.ndarray, place: int, value: float) -> np.ndarray:

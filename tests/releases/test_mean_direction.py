@@ -194,7 +194,7 @@ def test_a_plan_says_what_a_release_has():
 
 def test_other_spaces_and_arguments_are_refused():
     with riemdp.Ledger(Budget(5.0, 1e-5)) as ledger:
-        for space in (riemdp.Euclidean(3), riemdp.Grassmann(4, 2), riemdp.Stiefel(3, 1)):
+        for space in (riemdp.Euclidean(3), riemdp.Grassmann(4, 2), riemdp.Stiefel(3, 2)):
             with pytest.raises(InvalidArgument, match=r"Sphere\(p\)"):
                 riemdp.private_mean_direction(space, np.zeros((3, *space.shape)), GAUSSIAN)
             with pytest.raises(InvalidArgument, match=r"Sphere\(p\)"):

@@ -27,7 +27,6 @@ SPACES = [
     riemdp.Lorentz(3),
     riemdp.PoincareBall(2),
     riemdp.Grassmann(3, 1),
-    riemdp.Stiefel(3, 1),
     riemdp.Product(riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)),
 ]
 

@@ -49,7 +49,7 @@ CASES = {
     "Sphere(2)": (R.Sphere(2), 1.0, lambda: oracles.sphere(1, 1.0), None),
     "Sphere(3)": (R.Sphere(3), 0.4, lambda: oracles.sphere(2, 0.4), gamma(2, 0.4)),
     "Sphere(51)": (R.Sphere(51), 0.03, lambda: oracles.sphere(50, 0.03), gamma(50, 0.03)),
-    "Stiefel(4,1)": (R.Stiefel(4, 1), 0.2, lambda: oracles.sphere(3, 0.2), gamma(3, 0.2)),
+    "Sphere(4)": (R.Sphere(4), 0.2, lambda: oracles.sphere(3, 0.2), gamma(3, 0.2)),
     "Grassmann(2,1)": (
         R.Grassmann(2, 1),
         0.5,

@@ -21,7 +21,7 @@ SPHERE, PLANES, BURES = riemdp.Sphere(3), riemdp.Grassmann(4, 2), riemdp.SPDBure
 MATRICES, HYPERBOLIC, ROTATIONS = (
     riemdp.SPDAffineInvariant(2),
     riemdp.Lorentz(3),
-    riemdp.Stiefel(3, 3),
+    riemdp.SpecialOrthogonal(3),
 )
 MIXED = riemdp.Product(SPHERE, HYPERBOLIC)
 WIDE = math.inf  # a ball near the largest

@@ -11,7 +11,7 @@ from riemdp import Ball
 from riemdp.statistics import FrechetMean
 from tests.seam import plant
 
-SPHERE, HYPERBOLIC, ROTATIONS = riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.Stiefel(3, 3)
+SPHERE, HYPERBOLIC, ROTATIONS = riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.SpecialOrthogonal(3)
 PLANES, BURES = riemdp.Grassmann(5, 2), riemdp.SPDBuresWasserstein(3)
 PAIR = riemdp.Product(riemdp.Sphere(4), riemdp.SPDAffineInvariant(2))
 MIXED = riemdp.Product(BURES, riemdp.Euclidean(2), riemdp.SPDLogEuclidean(2))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import manifolds
-from .._errors import magnitude
+from .._errors import counted, magnitude
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._spd import AbstractSPD
@@ -76,15 +76,17 @@ def manifold_of(space: Space, metric: Metric | None, shape: tuple[int, ...]) -> 
         return manifolds.Euclidean(*shape)
     if space in _VECTORS:
         return _VECTORS[space](shape[0])
-    if space == Space.stiefel and 1 < shape[1] < shape[0]:
+    if space == Space.grassmann:
+        return manifolds.Grassmann(*shape)
+    if shape[1] < shape[0]:
         raise InputProblem(
-            f"frames of {shape[1]} vectors in {shape[0]} dimensions have no private mean: every"
-            " mechanism for it needs the logarithm of Stiefel(m, r), which has no closed form for"
-            " 1 < r < m",
-            "if the records are meant as subspaces, give --space grassmann",
+            f"frames of {counted(shape[1], 'vector')} in {shape[0]} dimensions have no private"
+            " mean: every mechanism for it needs the logarithm of Stiefel(m, r), which has no"
+            " closed form",
+            "if the records are meant as subspaces, give --space grassmann; vectors of length 1,"
+            " shape (n, m), are --space sphere",
         )
-    kind = manifolds.Stiefel if space == Space.stiefel else manifolds.Grassmann
-    return kind(*shape)
+    return manifolds.SpecialOrthogonal(shape[0])
 
 
 def _from_rows(array: np.ndarray) -> np.ndarray:

@@ -22,7 +22,15 @@ from .._errors import InvalidArgument, integer, invalid, real
 from .._programs import in_double_precision
 from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
-from ..manifolds import Euclidean, Lorentz, Product, SPDLogEuclidean, Stiefel
+from ..manifolds import (
+    AbstractManifold,
+    Euclidean,
+    Lorentz,
+    Product,
+    SPDLogEuclidean,
+    SpecialOrthogonal,
+    Stiefel,
+)
 from ..manifolds import _spectral as spectral
 from ..manifolds._base import Point
 from ..manifolds._numerics import safe_norm
@@ -83,6 +91,10 @@ class NetworkGradient(AutomaticGradient, Formula):
     """
 
 
+def _frames(rows: int, columns: int) -> AbstractManifold:
+    return Stiefel(rows, columns) if columns < rows else SpecialOrthogonal(rows)
+
+
 @dataclass(frozen=True)
 class SPDNet(Classifier):
     """Layers W^T X W with eigenvalues of at least `floor`; a linear layer on the logarithm."""
@@ -93,7 +105,7 @@ class SPDNet(Classifier):
     @property
     def manifold(self) -> Product:
         entries = self.sizes[-1] * (self.sizes[-1] + 1) // 2
-        frames = map(Stiefel, self.sizes[:-1], self.sizes[1:])
+        frames = map(_frames, self.sizes[:-1], self.sizes[1:])
         return Product(*frames, Euclidean(self.n_classes, entries + 1))
 
     @property

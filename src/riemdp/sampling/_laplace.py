@@ -26,7 +26,6 @@ from ..manifolds import (
     SPDBuresWasserstein,
     SPDLogEuclidean,
     Sphere,
-    Stiefel,
 )
 from ..manifolds._base import Point
 from ..randomness import NoiseSource, noise_source
@@ -354,11 +353,6 @@ def _draw(
 
 def sampler_of(manifold: AbstractManifold) -> Any:
     """The sampler of a space, or NotImplementedError that says why there is none."""
-    if isinstance(manifold, Stiefel) and manifold.r > 1:
-        raise NotImplementedError(
-            f"{manifold!r} has no closed-form distance, so no exact Riemannian Laplace sampler; use"
-            " gradient perturbation (riemdp.optimizers) or Stiefel(m, 1)"
-        )
     if isinstance(manifold, Product) and not is_flat(manifold):
         raise NotImplementedError(
             f"{manifold!r}: no exact Riemannian Laplace sampler is known on a product with a curved"
@@ -400,9 +394,8 @@ def _(
     return hyperbolic_points(manifold, eta, radii, z, law.view)
 
 
-@_draw.register(Sphere)
-@_draw.register(Stiefel)
-def _(manifold: Sphere | Stiefel, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+@_draw.register
+def _(manifold: Sphere, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
     radii = _radial.sphere_radii(manifold.dim, law.sigma, count, source, law.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 

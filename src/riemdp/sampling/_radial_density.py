@@ -17,7 +17,6 @@ from ..manifolds import (
     PoincareBall,
     SPDAffineInvariant,
     Sphere,
-    Stiefel,
 )
 from ..randomness import noise_source
 from . import _radial, _spectral
@@ -30,7 +29,7 @@ def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, f
     power = manifold.dim - 1
     if isinstance(manifold, Lorentz | PoincareBall):
         return lambda r: power * _radial.log_sinh(r) - r / sigma, math.inf, False
-    if isinstance(manifold, Sphere | Stiefel):
+    if isinstance(manifold, Sphere):
         return lambda r: power * np.log(np.sin(r)) - r / sigma, math.pi, False
     source = noise_source(20244)
     if isinstance(manifold, SPDAffineInvariant):

@@ -44,7 +44,7 @@ def riemannian_laplace(
         rng_or_key: None (operating system), an int seed, a `NoiseSource`, or a JAX key (simulation
             only).
         manifold: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall,
-            Sphere, Stiefel(m, 1), SPDAffineInvariant, SPDBuresWasserstein or Grassmann.
+            Sphere, SPDAffineInvariant, SPDBuresWasserstein or Grassmann.
         eta: One point, of `manifold.shape`: the centre of the distribution.
         sigma: The scale, above 0, in units of distance.
         shape: Batch shape of the result; default one draw.
