@@ -149,17 +149,16 @@ def real(
     at_least: float = -math.inf,
     below: float = math.inf,
     at_most: float = math.inf,
-    finite: bool = True,
     remedy: str | None = None,
 ) -> float:
-    """Check that a public scalar is a real number in the stated range, and return it as a float."""
+    """Check that a public scalar is a finite number in the stated range; return it as a float."""
     if _is_real(value) and not _is_bool(value):
         x = _as_float(value)
         outside = x <= above or x < at_least or x > at_most
-        outside |= x >= below and not math.isinf(below)
-        if not (math.isnan(x) or (finite and math.isinf(x)) or outside):
+        outside |= x >= below
+        if math.isfinite(x) and not outside:
             return x
-    wanted = remedy or _range_in_words(above, at_least, below, at_most, finite)
+    wanted = remedy or _range_in_words(above, at_least, below, at_most)
     raise invalid(name, value, wanted)
 
 
@@ -237,9 +236,7 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 
-def _range_in_words(
-    above: float, at_least: float, below: float, at_most: float, finite: bool
-) -> str:
+def _range_in_words(above: float, at_least: float, below: float, at_most: float) -> str:
     parts = []
     if above > -math.inf:
         parts.append(f"greater than {above:g}")
@@ -249,8 +246,7 @@ def _range_in_words(
         parts.append(f"less than {below:g}")
     if at_most < math.inf:
         parts.append(f"at most {at_most:g}")
-    kind = "a finite real number" if finite else "a real number"
-    return f"give {kind}" + (" that is " + " and ".join(parts) if parts else "")
+    return "give a finite real number" + (" that is " + " and ".join(parts) if parts else "")
 
 
 def require_float64() -> None:

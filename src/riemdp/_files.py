@@ -12,7 +12,7 @@ from ._locks import naming, synced
 
 
 @contextlib.contextmanager
-def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[Path, ...]]:
+def staged(*targets: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
     """Yield one temporary path per target, in the target's own folder; on success they replace the
     targets.
 
@@ -20,8 +20,8 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
     work is a check that the output can be written. When the body raises (also on an interrupt)
     nothing is left behind, at the latest when the exception is dropped, and no target has changed;
     after a crash or a power cut a reader finds the old file or the new one, never half of one. A
-    target that exists keeps its permissions, a new one gets `mode` as far as the process's umask
-    allows. A target that is a symbolic link stays one: the file that it points to is replaced.
+    target that exists keeps its permissions, a new one gets those that the process's umask leaves.
+    A target that is a symbolic link stays one: the file that it points to is replaced.
     """
     made: list[tuple[Path, Path]] = []
     named: dict[str, Path] = {}
@@ -38,7 +38,7 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
             part = target.with_name(f".{target.stem}.part-{uuid.uuid4().hex}{target.suffix}")
             named[str(part)] = target
             made.append((part, target))  # first: an interrupt may come when it has been created
-            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield tuple(part for part, _ in made)
         for part, target in made:
             with part.open("rb+") as stream:
@@ -61,7 +61,7 @@ def _removed(made: list[tuple[Path, Path]]) -> Iterator[None]:
             part.unlink(missing_ok=True)
 
 
-def write_text(target: str | os.PathLike[str], text: str, mode: int = 0o666) -> None:
+def write_text(target: str | os.PathLike[str], text: str) -> None:
     """Replace a file by one that holds `text`, whole or not at all."""
-    with staged(target, mode=mode) as (part,):
+    with staged(target) as (part,):
         part.write_text(text, encoding="utf-8")

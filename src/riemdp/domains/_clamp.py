@@ -129,13 +129,9 @@ def _clipped(
     # Far from the center float64 may not hold the end of the geodesic, nor a matrix what its
     # decomposition says: nothing but the result itself says that it is a point, and in the ball.
     kept = choose(inside, safe, moved)
-    reached = manifold._dist(center, kept) <= _most(radius)
+    reached = manifold._dist(center, kept) <= radius + slack(radius)
     valid = valid & reached & (inside | (usable & manifold._belongs(moved, TIGHT)))
     return choose(valid, kept, center), ~inside
-
-
-def _most(radius: float) -> float:
-    return radius * (1.0 + _SLACK[0]) + _SLACK[1]
 
 
 def contains(manifold: AbstractManifold, center: Point, radius: float, x: Point) -> Array:

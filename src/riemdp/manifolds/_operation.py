@@ -66,18 +66,6 @@ def _point(manifold: Any, rng: Any, shape: tuple[int, ...]) -> Any:
     return manifold._random_point(rng, shape)
 
 
-def drawn_point(manifold: Any, rng: Any, shape: tuple[int, ...]) -> Any:
-    """Random points of a generator or a key."""
-    with np.errstate(all="ignore"):
-        return _point(manifold, rng, shape)
-
-
-def drawn_normal(manifold: Any, rng: Any, p: Any, sigma: float, shape: tuple[int, ...]) -> Any:
-    """Isotropic Gaussian tangent vectors at p of a generator or a key."""
-    z = standard_normals(rng, (*shape, *manifold._batch_shape(p), manifold.noise_size))
-    return operation(manifold, "_tangent_from_normals", p, sigma * z)
-
-
 class Operations(ABC):
     """What every space offers, by the private formulas of its own."""
 
@@ -218,7 +206,8 @@ class Operations(ABC):
         Returns:
             Points (*shape, *manifold.shape).
         """
-        return drawn_point(self, draws_from("rng", rng), tuple(shape))
+        with np.errstate(all="ignore"):
+            return _point(self, draws_from("rng", rng), tuple(shape))
 
     def tangent_normal(
         self, rng: Any, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()
@@ -238,7 +227,9 @@ class Operations(ABC):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        return drawn_normal(self, draws_from("rng", rng), base, sigma, tuple(shape))
+        batch = (*shape, *self._batch_shape(base), self.noise_size)
+        z = standard_normals(draws_from("rng", rng), batch)
+        return operation(self, "_tangent_from_normals", base, sigma * z)
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.

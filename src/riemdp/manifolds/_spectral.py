@@ -80,13 +80,12 @@ def expm(a: Matrix) -> Matrix:
     return apply("exp", sym(a), spectrum(sym(a)))
 
 
-def lyapunov(w: Matrix, u: Matrix, eig: Spectrum | None = None) -> Matrix:
-    """The symmetric solution L of L w + w L = u; `eig` is the decomposition of `w` if it is already
-    known.
+def lyapunov(w: Matrix, u: Matrix) -> Matrix:
+    """The symmetric solution L of L w + w L = u.
 
     It is the derivative of the square root at w^2, which is how it gets its own derivatives.
     """
-    eig = spectrum(w) if eig is None else eig
+    eig = spectrum(w)
     return apply("power", sym(w @ w), Spectrum(eig.q, eig.values**2, eig.offset), sym(u), t=0.5)
 
 

@@ -39,9 +39,6 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-# Of each thread: the generator that its sources share, and the process it was made in.
-_own = threading.local()
-
 
 def _process() -> tuple[int, int]:
     """What a source remembers of the process it was made in. The count sees a child that was given
@@ -90,9 +87,7 @@ class NoiseSource:
       is one stream behind a lock, and refuses to work in a forked child, where it would repeat the
       parent's noise.
     - *Never reused*: each source draws a key of its own in each thread, so that no release goes on
-      with the stream of the one before, also where a snapshot of the process is resumed twice. The
-      sources of one thread hand over one generator: a new key takes the place of the last one,
-      which stays in memory until then.
+      with the stream of the one before, also where a snapshot of the process is resumed twice.
     - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
 
     `rounded_normals`, `discrete_gaussians` and `laplace_integers` are exact integers. All others
@@ -136,8 +131,7 @@ class NoiseSource:
         if local is None:
             local = self._local = threading.local()
         if getattr(local, "process", None) != here:
-            local.generator = _with_new_key(here)
-            local.process = here
+            local.generator, local.process = _generator(secrets.randbits(256)), here
         return local.generator
 
     def _turn(self) -> contextlib.AbstractContextManager[np.random.Generator]:
@@ -314,21 +308,6 @@ def _generator(key: int) -> np.random.Generator:
     return np.random.Generator(_SealedChaCha(key=key, rounds=_ROUNDS))  # type: ignore[arg-type]
 
 
-def _with_new_key(here: tuple[int, int]) -> np.random.Generator:
-    """The generator of this thread, with a new key from the operating system. To make one takes
-    several times as long as to change its key.
-    """
-    key = secrets.randbits(256)
-    if getattr(_own, "process", None) != here:
-        # of another process: its lock may be held by a thread that is gone
-        _own.generator, _own.process = _generator(key), here
-    else:
-        bits = _own.generator.bit_generator
-        with bits.lock:
-            bits.seed(key=key)  # counter 0, and nothing of the stream before is left
-    return _own.generator
-
-
 def _key_of_seed(seed: int) -> int:
     return int.from_bytes(hashlib.sha256(b"riemdp seed " + str(seed).encode()).digest(), "big")
 
@@ -345,8 +324,8 @@ def _subsets(
             np.put_along_axis(keep, out, False, axis=1)
         return np.nonzero(keep)[1].reshape(count, size)
     # Members are drawn one after another, repeats skipped, until `size` are distinct: a uniform
-    # subset. All rows at once, with enough draws to spare that few rows fall short; those are done
-    # again with twice as many (of the same row, so no bias).
+    # subset. All rows at once, with enough draws to spare that few rows fall short; then all rows
+    # get some more (what a row has already is kept, so no bias).
     draws = generator.integers(
         0, population, (count, size + 8 + int(1.1 * size * size / population))
     )

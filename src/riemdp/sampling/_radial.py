@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..randomness import NoiseSource
-from ._hull import TangentHull
+from ._hull import Scalar, TangentHull, Vector
 
 
 def flat_radii(
@@ -69,39 +69,39 @@ def sphere_radii(
 
 @functools.lru_cache(maxsize=64)
 def flat_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
-    power = dim - 1
-    return TangentHull(
-        lambda r: (power * np.log(r) if power else 0.0 * r) - r / scale,
-        lambda r: power / max(r, 1e-300) - 1 / scale,
-        0.0,
-        cutoff,
-        dim * scale,
-    )
+    return radial_hull(log_of_power(dim, np.log), lambda r: (dim - 1) / r, scale, cutoff, dim)
 
 
 @functools.lru_cache(maxsize=64)
 def hyperbolic_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
-    power = dim - 1
-    return TangentHull(
-        lambda r: (power * log_sinh(r) if power else 0.0 * r) - r / scale,
-        lambda r: power / math.tanh(max(r, 1e-300)) - 1 / scale,
-        0.0,
-        cutoff,
-        dim * scale,
-    )
+    growth = log_of_power(dim, log_sinh)
+    return radial_hull(growth, lambda r: (dim - 1) / math.tanh(r), scale, cutoff, dim)
 
 
 @functools.lru_cache(maxsize=64)
 def sphere_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
-    power = dim - 1
+    growth = log_of_power(dim, lambda r: np.log(np.sin(r)))
+    return radial_hull(growth, lambda r: (dim - 1) / math.tan(r), scale, cutoff, dim)
+
+
+def log_of_power(dim: int, log: Vector) -> Vector:
+    """The logarithm of a power d - 1; of power 0 it is 0, at 0 too."""
+    return lambda r: (dim - 1) * log(r) if dim > 1 else 0.0 * r
+
+
+def radial_hull(growth: Vector, rise: Scalar, scale: float, cutoff: float, dim: int) -> TangentHull:
+    """The hull of e^{growth(r) - r / scale} on (0, cutoff), with `rise` the slope of the growth,
+    in about `dim` dimensions.
+    """
 
     def log_density(r: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return (power * np.log(np.sin(r)) if power else 0.0 * r) - r / scale
+            return growth(r) - r / scale
 
-    return TangentHull(
-        log_density, lambda r: (power / math.tan(r) if power else 0.0) - 1 / scale, 0.0, cutoff
-    )
+    def slope(r: float) -> float:
+        return rise(max(r, 1e-300)) - 1 / scale
+
+    return TangentHull(log_density, slope, 0.0, cutoff, dim * scale)
 
 
 def log_sinh(x: np.ndarray) -> np.ndarray:

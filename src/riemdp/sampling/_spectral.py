@@ -18,8 +18,7 @@ import numpy as np
 
 from ..manifolds._spectral import unpack
 from ..randomness import NoiseSource, noise_source
-from ._hull import TangentHull
-from ._radial import flat_radii, log_sinc, log_sinhc
+from ._radial import flat_radii, log_of_power, log_sinc, log_sinhc, radial_hull
 
 # Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make
 # one exceed 1.
@@ -50,26 +49,18 @@ class AffineProposal:
         self.c = 1 / math.sqrt(2 * (k - 1)) if k > 1 else 0.0
         self.rows, self.columns = np.triu_indices(k, 1)
 
-        def log_density(r: np.ndarray) -> np.ndarray:
-            with np.errstate(divide="ignore"):
-                return (
-                    ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0)
-                    - r / scale
-                    + self.envelope(r)
-                )
+        self.hull = radial_hull(self._growth, self._rise, scale, cutoff, self.dim)
 
-        def slope(r: float) -> float:
-            r = max(r, 1e-300)
-            jensen = self.pairs * float(log_sinhc(np.array(self.c * r)))
-            if jensen < self.slope_limit * r:
-                x = self.c * r
-                rise = self.pairs * (self.c * x / 3 if x < 1e-3 else self.c / math.tanh(x) - 1 / r)
-            else:
-                rise = self.slope_limit
-            return (self.dim - 1) / r - 1 / scale + rise
+    def _growth(self, r: np.ndarray) -> np.ndarray:
+        return log_of_power(self.dim, np.log)(r) + self.envelope(r)
 
-        self.hull = TangentHull(log_density, slope, 0.0, cutoff, self.dim * scale)
-        self._log_density, self._slope = log_density, slope
+    def _rise(self, r: float) -> float:
+        x = self.c * r
+        if self.pairs * float(log_sinhc(np.array(x))) < self.slope_limit * r:
+            bent = self.pairs * (self.c * x / 3 if x < 1e-3 else self.c / math.tanh(x) - 1 / r)
+        else:
+            bent = self.slope_limit
+        return (self.dim - 1) / r + bent
 
     def tail(self, end: float) -> float:
         """An upper bound on the probability that a draw of the distribution is longer than `end`.
@@ -82,10 +73,10 @@ class AffineProposal:
         """
         power, at = self.dim - 1, np.array([end])
         size = power / end + 1 / self.scale + self.slope_limit + self.pairs * (self.c + 2 / end)
-        fall = self._slope(end) + _ROUNDING * size
+        fall = self._rise(end) - 1 / self.scale + _ROUNDING * size
         if not fall < 0:
             return 1.0
-        outside = float(self._log_density(at)[0] + self._error(at)[0]) - math.log(-fall)
+        outside = float(self.hull.log_f(at)[0] + self._error(at)[0]) - math.log(-fall)
         # where the mass is, first coarsely
         width = self.dim * self.scale
         grid = np.geomspace(1e-3 * width, 4 * end + 64 * width, 4001)
@@ -196,25 +187,16 @@ class GrassmannProposal:
         self.c = math.sqrt((m - 2) / self.roots) if self.roots else 0.0
         self.end = min(math.pi / 2 * math.sqrt(p), cutoff, math.pi / self.c if self.c else math.inf)
 
-        def log_density(r: np.ndarray) -> np.ndarray:
-            with np.errstate(divide="ignore"):
-                return (
-                    ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0)
-                    - r / scale
-                    + self.envelope(r)
-                )
+        self.hull = radial_hull(self._growth, self._rise, scale, self.end, self.dim)
 
-        def slope(r: float) -> float:
-            r = max(r, 1e-300)
-            x = self.c * r
-            fall = (
-                0.0
-                if not self.roots
-                else self.roots * (-self.c * x / 3 if x < 1e-3 else self.c / math.tan(x) - 1 / r)
-            )
-            return (self.dim - 1) / r - 1 / scale + fall
+    def _growth(self, r: np.ndarray) -> np.ndarray:
+        return log_of_power(self.dim, np.log)(r) + self.envelope(r)
 
-        self.hull = TangentHull(log_density, slope, 0.0, self.end, self.dim * scale)
+    def _rise(self, r: float) -> float:
+        x, bent = self.c * r, 0.0
+        if self.roots:
+            bent = self.roots * (-self.c * x / 3 if x < 1e-3 else self.c / math.tan(x) - 1 / r)
+        return (self.dim - 1) / r + bent
 
     def envelope(self, r: np.ndarray) -> np.ndarray:
         return self.roots * log_sinc(self.c * r) if self.roots else 0.0 * r

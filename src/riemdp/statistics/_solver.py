@@ -97,11 +97,9 @@ def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
     return dataclasses.replace(best, passes=passes)
 
 
-def mean_from(
-    manifold: AbstractManifold, look: Look, start: Point, tolerance: float, most: int = MAX_PASSES
-) -> Found:
+def mean_from(manifold: AbstractManifold, look: Look, start: Point, tolerance: float) -> Found:
     """The mean where no ball is known, or the point of the smallest residual."""
-    return _accelerated(manifold, look, start, tolerance, most)
+    return _accelerated(manifold, look, start, tolerance, MAX_PASSES)
 
 
 # ------------------------------------------------------------------ public numbers
