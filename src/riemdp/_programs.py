@@ -113,14 +113,3 @@ def _undisturbed(jax: Any, home: Any) -> Iterator[None]:
     """With `jax_disable_jit` these raise in the middle of a formula: one record would decide."""
     with home.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
         yield
-
-
-def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, computed within `double_precision`."""
-
-    @functools.wraps(function)
-    def call(*arguments: P.args, **options: P.kwargs) -> R:
-        with double_precision():
-            return function(*arguments, **options)
-
-    return call

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument
-from .._programs import in_double_precision
+from .._isolation import isolated
 from ..domains._points import admit_point
 from ..domains._stacks import admit_stack, admit_stack_in_parts
 from ..manifolds._base import Point, RecordsLike
@@ -29,7 +29,7 @@ def check_initial(problem: Problem, initial: Point) -> Point:
     return admit_point(problem.manifold, "initial", initial)
 
 
-@in_double_precision
+@isolated
 def check_data(
     problem: Problem, data: RecordsLike, *, may_be_empty: bool = False, in_parts: bool = False
 ) -> tuple[Any, int]:
@@ -91,7 +91,7 @@ def _admitted(x: Any, shape: tuple[int, ...] | None = None) -> Any:
     return jnp.asarray(admit_stack("data", x, shape), dtype=jnp.float64)
 
 
-@in_double_precision
+@isolated
 def check_objective(problem: Problem, point: Point, records: PrivateRecords) -> None:
     """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
     naming.
@@ -102,7 +102,7 @@ def check_objective(problem: Problem, point: Point, records: PrivateRecords) -> 
         )
 
 
-@in_double_precision
+@isolated
 def check_problem(problem: Problem, point: Point, form: Any) -> None:
     """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record of this form.
     By shapes only; no record is read.

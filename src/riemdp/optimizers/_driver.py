@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BudgetExceeded, interrupts
+from .._isolation import isolated
 from .._parallel import in_turn
-from .._programs import in_double_precision
 from ..manifolds import Product
 from ..randomness import NoiseSource
 from . import _steps
@@ -46,7 +46,7 @@ class RunContext:
 
 
 @in_turn
-@in_double_precision
+@isolated
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
     """Carry out a run, or `repetitions` independent ones at once (no history)."""
     driver = _Driver(run, context, repetitions)

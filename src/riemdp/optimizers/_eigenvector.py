@@ -12,7 +12,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, magnitude, one_of
-from .._programs import in_double_precision
+from .._isolation import isolated
 from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
 from ..manifolds import Sphere
@@ -35,7 +35,7 @@ LARGEST_COVARIANCE = (
 )
 
 
-@in_double_precision
+@isolated
 def private_principal_eigenvector(
     data: RecordsLike,
     budget: Budget,

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._errors import InvalidArgument, integer, invalid
-from .._programs import in_double_precision
+from .._isolation import isolated
 from ..manifolds._base import Point
 from ..problems._frechet import Weighted
 from ..problems._problem import Batch, Problem
@@ -80,7 +80,7 @@ class People:
         self._members = Membership(groups, rows, of="data")
         self.n = self._members.n
 
-    @in_double_precision
+    @isolated
     def nobody(self) -> Grouped:
         """One person whom no batch draws: of the shape of the others."""
         first = jax.tree.map(
@@ -88,7 +88,7 @@ class People:
         )
         return Grouped(first, jnp.zeros((1, self.places)))
 
-    @in_double_precision
+    @isolated
     def drawn(self, source: NoiseSource) -> Grouped:
         """The people, with the records of each that are used.
 

@@ -19,7 +19,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, invalid, real
-from .._programs import in_double_precision
+from .._isolation import isolated
 from ..domains._points import admit_point
 from ..domains._stacks import admit_stack
 from ..manifolds import (
@@ -303,7 +303,7 @@ def _network(problem: Problem) -> Classifier:
     raise invalid("problem", problem, "give what `spdnet` or `hyperbolic_prototypes` returns")
 
 
-@in_double_precision
+@isolated
 def _of_records(problem: Problem, weights: Point, X: ArrayLike, *, embedded: bool) -> np.ndarray:
     network = _network(problem)
     shape = network.neutral.shape
