@@ -22,7 +22,7 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
 from ._clamp import clamp, clamp_flagged, contains, slack
-from ._frame import carried_and_clamped, carried_back, frame_center, frame_space
+from ._frame import carried_and_clamped, carried_back, framed
 from ._sums import streamed_error
 
 T = TypeVar("T")
@@ -317,21 +317,16 @@ class Frame:
         """The domain in the frame: same radius, same constants."""
         if self.is_identity:
             return self.domain
-        manifold, center = self.domain.manifold, self.domain.center
-        return dataclasses.replace(
-            self.domain, manifold=frame_space(manifold), center=frame_center(manifold, center)
-        )
+        manifold, center = framed(self.domain.manifold, self.domain.center)
+        return dataclasses.replace(self.domain, manifold=manifold, center=center)
 
     @constant
     def is_identity(self) -> bool:
         """Whether the domain stays where it is."""
-        manifold, center = self.domain.manifold, self.domain.center
-        if frame_space(manifold) != manifold:
-            return False
-        there = frame_center(manifold, center)
-        return all(
+        space, there = framed(self.domain.manifold, self.domain.center)
+        return space == self.domain.manifold and all(
             np.array_equal(np.asarray(a), np.asarray(b))
-            for a, b in zip(leaves(center), leaves(there), strict=True)
+            for a, b in zip(leaves(self.domain.center), leaves(there), strict=True)
         )
 
     @isolated

@@ -22,20 +22,15 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
-def frame_space(manifold: AbstractManifold) -> AbstractManifold:
+def framed(manifold: AbstractManifold, center: Point) -> tuple[AbstractManifold, Point]:
+    """The space that the frame of a center is, and the center in it."""
     if manifold._is_flat:
-        return Euclidean(manifold.dim)
+        return Euclidean(manifold.dim), np.zeros(manifold.dim)
     if isinstance(manifold, Product):
-        return Product(*(frame_space(m) for m in manifold.manifolds))
-    return manifold
-
-
-def frame_center(manifold: AbstractManifold, center: Point) -> Point:
-    if manifold._is_flat:
-        return np.zeros(manifold.dim)
-    if isinstance(manifold, Product):
-        return tuple(frame_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
-    return manifold.origin if manifold._moves_to_origin else center
+        parts = map(framed, manifold.manifolds, center)
+        spaces, centers = zip(*parts, strict=True)
+        return Product(*spaces), centers
+    return manifold, manifold.origin if manifold._moves_to_origin else center
 
 
 def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:

@@ -13,7 +13,6 @@ from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
 from ._base import set_field
-from ._numerics import safe_sqrt
 from ._spectral import sym, transpose
 from ._stiefel import Stiefel
 
@@ -93,9 +92,6 @@ class SpecialOrthogonal(Stiefel):
 
     def _squared_dist(self, p: Array, q: Array) -> Array:
         return _squared_dist(p, q)
-
-    def _dist(self, p: Array, q: Array) -> Array:
-        return safe_sqrt(_squared_dist(p, q))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and

@@ -121,12 +121,12 @@ class SPDBuresWasserstein(AbstractSPD):
         return xp.where(near[..., None, None], summed, product)
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
-        lower, difference, _ = root_difference(p, q)
+        lower, difference = root_difference(p, q)
         half = lower @ difference @ linalg.inverse_lower(lower)
         return half + sp.transpose(half)
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        lower, difference, _ = root_difference(p, q)
+        lower, difference = root_difference(p, q)
         gap = difference @ linalg.inverse_lower(lower)
         return namespace(gap).sum(gap**2, axis=(-2, -1))
 
@@ -222,9 +222,9 @@ def _smallest_roots(center: Matrix) -> np.ndarray:
     return np.sqrt(np.maximum(linalg.eigvalsh(np.asarray(center, dtype=np.float64))[:2], 0.0))
 
 
-def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
-    """L with p = L L^T; K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal
-    transport map T from p to q; and the decomposition of L^T q L.
+def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
+    """L with p = L L^T, and K = (L^T q L)^1/2 - L^T L: L^-T K L^-1 = T - I for the optimal
+    transport map T from p to q.
 
     K is first a plain difference of roots S - C. Because K S + S K - K^2 = L^T (q - p) L, one step
     of that equation in the eigenbasis of S removes the cancellation where K is small against S (q -
@@ -247,7 +247,7 @@ def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
     inside = sp.transpose(eig.q) @ k @ eig.q / (quarter[..., :, None] * quarter[..., None, :])
     small = xp.sqrt(xp.sum(inside**2, axis=(-2, -1))) < 0.25
     better = xp.where(small[..., None, None], better, k)
-    return lower, direct + stop_gradient(better - direct), eig
+    return lower, direct + stop_gradient(better - direct)
 
 
 def _multiply_sums(values: Array, q: Matrix, v: Matrix, power: float) -> Matrix:

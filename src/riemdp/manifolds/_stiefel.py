@@ -110,9 +110,6 @@ class Stiefel(AbstractFrames):
         raise self._unavailable("log", _INSTEAD)
 
     def _squared_dist(self, p: Array, q: Array) -> Array:
-        raise self._unavailable("squared_dist", _INSTEAD)
-
-    def _dist(self, p: Array, q: Array) -> Array:
         raise self._unavailable("dist", _INSTEAD)
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
