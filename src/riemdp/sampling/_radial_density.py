@@ -40,21 +40,13 @@ def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, f
         many = max(64, min(512, 50_000 // max(affine.pairs, 1)))
         u = _spectral.direction_spectra(k, many, source)
         mean = _direction_average(lambda r: affine.log_ratio(np.full(many, r), u))
-        return (
-            lambda r: power * np.log(r) - r / sigma + affine.envelope(r) + mean(r),
-            math.inf,
-            True,
-        )
+        return lambda r: affine.hull.log_f(r) + mean(r), math.inf, True
     if isinstance(manifold, Grassmann):
         p = min(manifold.r, manifold.m - manifold.r)
         grassmann = _spectral.grassmann_proposal(manifold.m, p, float(sigma), math.inf)
         s = _spectral.unit_singular_values(source.normals((512, manifold.m - p, p)), p)
         mean = _direction_average(lambda r: grassmann.log_ratio(np.full(512, r), r * s))
-        return (
-            lambda r: power * np.log(r) - r / sigma + grassmann.envelope(r) + mean(r),
-            grassmann.end,
-            True,
-        )
+        return lambda r: grassmann.hull.log_f(r) + mean(r), grassmann.end, True
     raise NotImplementedError(f"no radial density is known on {manifold!r}")
 
 
