@@ -231,10 +231,9 @@ Means = _names(
         "releases._remembered": "_first _counted counted_mechanism",
         "statistics._solver": "log_sums look_at mean_in ACCELERATED Found plain_fall plain_steps",
         "sampling._far": "_affine_limits",
-        "sampling._hull": "TangentHull",
         "sampling._laplace": "Truncation View affine_points direction_and_exp draw far_probability"
         " hyperbolic_points truncation _most_kept _truncation:kept",
-        "sampling._radial": "flat_hull hyperbolic_hull hyperbolic_radii hyperbolic_tail"
+        "sampling._radial": "TangentHull flat_hull hyperbolic_hull hyperbolic_radii hyperbolic_tail"
         " sphere_hull",
         "sampling._spectral": "AffineProposal SLACK _mean_at_least affine_proposal"
         " affine_tangents direction_spectra grassmann_proposal log_sinc log_sinhc",
