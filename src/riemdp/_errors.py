@@ -72,7 +72,7 @@ class SlowSamplerWarning(RiemdpWarning):
 
 
 class SpreadWarning(RiemdpWarning):
-    """The data reach beyond the radius within which the Frechet mean is known to be unique."""
+    """The data reach beyond the radius within which the Fréchet mean is known to be unique."""
 
 
 def invalid(name: str, value: object, remedy: str) -> InvalidArgument:

@@ -129,7 +129,7 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
     released = {
         "ball": "a ball that holds most records",
         "mean": "a ball, and the mean in it",
-        "variance": "the Frechet variance about the centre of the public ball",
+        "variance": "the Fréchet variance about the centre of the public ball",
     }[terms.release]
     if terms.variance > 0.0:
         released += f", and the variance about it ({terms.variance:.0%} of what the search leaves)"

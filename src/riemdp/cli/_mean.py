@@ -1,4 +1,4 @@
-"""`riemdp mean`: a private Frechet mean from a file."""
+"""`riemdp mean`: a private Fréchet mean from a file."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Domain:
 
     @constant
     def convexity_limit(self) -> float:
-        """The radius below which a ball about the center is convex, holds the one Frechet mean of
+        """The radius below which a ball about the center is convex, holds the one Fréchet mean of
         its points, and has a known sensitivity.
 
         Infinite on Hadamard spaces, else half of min(injectivity radius, pi / (2 sqrt kappa)),
@@ -268,7 +268,7 @@ class Domain:
             "ball.radius",
             self.radius,
             f"on {self.manifold!r} the radius must be below {self.convexity_limit:.6g} about this"
-            f" centre, {why}; beyond it the Frechet mean has no known sensitivity. Remedy:"
+            f" centre, {why}; beyond it the Fréchet mean has no known sensitivity. Remedy:"
             f" {remedy}",
         )
 

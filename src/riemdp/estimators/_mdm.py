@@ -108,7 +108,7 @@ class PrivateMDM(
         matrices of class c, filled up with the centre to m entries. Replacing a pair changes D_c
         for at most two classes, and in each of them by one of: an entry replaced, by a record or
         by a filler, among at least m entries; an entry added to or taken from at least m entries.
-        The Frechet mean moves at most by Delta = the replace-one sensitivity for m records (2 r / m
+        The Fréchet mean moves at most by Delta = the replace-one sensitivity for m records (2 r / m
         on Hadamard spaces) in either case: adding one entry to N >= m moves it by at most
         2 r / (N + 1) there, and by at most (2 r / (N + 1)) tan(theta)/theta, which is less than
         2 r / (m cos(theta)), for curvature kappa > 0, theta = 2 r sqrt(kappa). Every class is

@@ -24,7 +24,7 @@ from ._shared import ManifoldRecords, check_seed, required
 class PrivateFrechetMean(
     ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Frechet mean of records on a manifold, released with differential privacy by `fit`.
+    """Fréchet mean of records on a manifold, released with differential privacy by `fit`.
 
     `transform(X)` gives the coordinates of log_mean_(x) in an orthonormal frame, shape (n, dim):
     features for a linear model. They are one row per record and so are **not private**. `score(X)`

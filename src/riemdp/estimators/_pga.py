@@ -57,7 +57,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """Principal geodesic analysis: the directions in which records scatter about their mean,
     released with differential privacy.
 
-    `fit` releases the Frechet mean with a share of the budget, and the second moment of the tangent
+    `fit` releases the Fréchet mean with a share of the budget, and the second moment of the tangent
     vectors at it with the rest; components are the leading eigenvectors of that noisy matrix, which
     costs nothing more. So whatever the records are, components are released and no error is raised
     for eigenvalues that are close. `transform(X)` is one row per record and so **not private**.

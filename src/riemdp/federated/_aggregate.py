@@ -100,7 +100,7 @@ def aggregate(
         replies: Points that `validate_reply` accepted.
         weights: Positive numbers p_i; they are normalised here.
         how: "tangent-mean", Exp_x(sum_i p_i Log_x x_i) with x = `current`, or "frechet-mean", the
-            weighted Frechet mean of the replies.
+            weighted Fréchet mean of the replies.
 
     Returns:
         The average; `current` if there are no replies, or if the average is not a finite point of

@@ -125,7 +125,7 @@ def private_frechet_mean(
 
     The last sum is that of the logarithms of all records at the centre of the ball, each shortened
     to its radius. So this is the mean of clipped tangent vectors, carried back to the space: on
-    flat spaces the mean of the clamped records, elsewhere the first step of Frechet's iteration
+    flat spaces the mean of the clamped records, elsewhere the first step of Fréchet's iteration
     from the centre that was found.
 
     The arguments that are not listed here are those of `private_ball`.
@@ -137,7 +137,7 @@ def private_frechet_mean(
         budget: `Budget(epsilon, delta)` with delta > 0, required, for the ball, the mean and the
             variance together.
         variance: The public share, from 0 to 0.5, of what the search leaves, that is for the
-            Frechet variance about the mean: `release.details["variance"]`, each distance cut off at
+            Fréchet variance about the mean: `release.details["variance"]`, each distance cut off at
             the radius of the ball.
 
     Returns:

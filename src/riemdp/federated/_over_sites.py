@@ -207,7 +207,7 @@ class MeanOverSites(OverSites):
 
 
 class VarianceOverSites(OverSites):
-    """Release the Frechet variance of the records of several sites about a public point."""
+    """Release the Fréchet variance of the records of several sites about a public point."""
 
     name: ClassVar[str] = "frechet-variance"
     words: ClassVar[str] = (

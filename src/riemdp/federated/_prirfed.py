@@ -33,7 +33,7 @@ class PriRFed:
         rounds: T >= 1.
         agents_per_round: s >= 1.
         aggregate: "tangent-mean", Exp_{x_t}(sum_i p_i Log_{x_t} x_i) with p_i the agent's share of
-            the (public) numbers of records, or "frechet-mean", the weighted Frechet mean of the
+            the (public) numbers of records, or "frechet-mean", the weighted Fréchet mean of the
             replies.
         participation: "uniform" (s of the eligible agents at random, secret until the round) or
             "round-robin" (in a fixed public order, so that the number of times an agent takes part

@@ -73,7 +73,7 @@ def check_mean(mean: Released) -> None:
         raise InvalidArgument(
             "no confidence region of the population is known for a mean that several sites found:"
             " its ball was found on the same records, and it is the mean of shortened tangent"
-            ' vectors, while a population has a Frechet mean. of="sample" is known. For the'
+            ' vectors, while a population has a Fréchet mean. of="sample" is known. For the'
             " population release a mean and a variance in a public ball from records in one place"
         )
     if facts.found:
@@ -84,7 +84,7 @@ def check_mean(mean: Released) -> None:
         )
     if facts.query != Query.MEAN or not facts.is_equally_weighted:
         raise InvalidArgument(
-            "a confidence region of the population needs a Frechet mean of n equally weighted"
+            "a confidence region of the population needs a Fréchet mean of n equally weighted"
             ' records in a public ball, released under "replace-one"'
         )
     if facts.manifold is None or not facts.manifold.is_hadamard:

@@ -272,7 +272,7 @@ class AbstractManifold(Operations):
         return float(self.curvature_bounds[1])
 
     def _convexity_limit(self, center: Point) -> float:
-        """The radius below which a ball about `center` is convex and holds the one Frechet mean of
+        """The radius below which a ball about `center` is convex and holds the one Fréchet mean of
         its points; 0 where none is known.
         """
         if self.is_hadamard:

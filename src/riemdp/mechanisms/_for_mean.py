@@ -1,4 +1,4 @@
-"""What a mechanism is told when it is made for a Frechet mean: public facts only."""
+"""What a mechanism is told when it is made for a Fréchet mean: public facts only."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class MeanFacts:
 
 
 class ForMeans(Protocol):
-    """A class of mechanisms that can release a Frechet mean."""
+    """A class of mechanisms that can release a Fréchet mean."""
 
     name: ClassVar[str]
     needs_delta: ClassVar[bool]

@@ -325,7 +325,7 @@ class KNormGradient(PureMechanism):
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> KNormGradient:
-        """For a Frechet mean; without a gradient it serves planning and releases nothing."""
+        """For a Fréchet mean; without a gradient it serves planning and releases nothing."""
         return cls(
             facts.manifold,
             objective_gradient=_no_data if facts.gradient is None else facts.gradient,

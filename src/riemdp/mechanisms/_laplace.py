@@ -161,7 +161,7 @@ class RiemannianLaplace(PureMechanism):
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> RiemannianLaplace:
-        """For a Frechet mean of records in the ball."""
+        """For a Fréchet mean of records in the ball."""
         return cls(facts.manifold, ball=facts.ball, **facts.given(facts.query, pure=True))
 
     # ---------------------------------------------------------------- errors

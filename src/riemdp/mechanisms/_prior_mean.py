@@ -70,7 +70,7 @@ class PriorMean(BudgetedMechanism[Any]):
     With few records there is one stage: the noisy mean of shaped tangent vectors at the public
     centre, moved towards that centre by a filter that the noisy vector itself decides. With more
     there is a second one, about the centre that the first has found. On a curved space the value is
-    another mean than Frechet's; the second stage takes most of the difference away
+    another mean than Fréchet's; the second stage takes most of the difference away
     (docs/proofs/mean-sensitivity.md, Lemma 10).
 
     Args:

@@ -175,9 +175,9 @@ class PrivateBall(OfRecords):
 
 
 class AdaptiveMean(OfRecords):
-    """Release the Frechet mean of the records in a ball that is found on the way.
+    """Release the Fréchet mean of the records in a ball that is found on the way.
 
-    The last release is that of the Frechet mean of the records clamped to the ball (Hadamard
+    The last release is that of the Fréchet mean of the records clamped to the ball (Hadamard
     spaces) or of the mean of their clipped tangent vectors at its centre (other spaces), with all
     of the budget that the search left. A record that is no point of the space counts as the centre
     in it, and where the released count of valid records says that there are such, the vector from

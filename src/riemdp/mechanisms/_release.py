@@ -104,9 +104,9 @@ class Release:
 
         Args:
             level: The probability with which the region holds the value, between 0 and 1.
-            of: "sample": the value that the records have, clamped. "population": the Frechet mean
+            of: "sample": the value that the records have, clamped. "population": the Fréchet mean
                 of the distribution that the records were drawn from, independently, after it was
-                moved into the ball like them. On Hadamard spaces, for Frechet means of equally
+                moved into the ball like them. On Hadamard spaces, for Fréchet means of equally
                 weighted records in a public ball. Of a mean direction the cone that the release
                 says itself.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same

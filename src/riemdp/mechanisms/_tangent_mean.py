@@ -34,7 +34,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
     Gaussian (delta > 0) or Laplace noise.
 
     It is one pass over the records, and its sensitivity 2 r / n needs no limit on the radius, which
-    the Frechet mean has where curvature is positive. The value is another mean than Frechet's: on
+    the Fréchet mean has where curvature is positive. The value is another mean than Fréchet's: on
     flat spaces the same, elsewhere the first step of its iteration from c, so the two differ by
     terms of third order in the distances of the records from c.
 

@@ -1,4 +1,4 @@
-"""The Frechet variance about a public centre, or about one found privately, with noise.
+"""The Fréchet variance about a public centre, or about one found privately, with noise.
 
 To check the privacy of a release, read this file, `FrechetVariance`, `BudgetedMechanism` and
 `AbstractMechanism.release`: each record becomes its squared distance from the centre, cut off at
@@ -90,7 +90,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
 
 
 class AdaptiveVariance(OfRecords):
-    """Release the Frechet variance about the centre of a ball that is found on the way.
+    """Release the Fréchet variance about the centre of a ball that is found on the way.
     See `OfRecords`.
 
     Source:

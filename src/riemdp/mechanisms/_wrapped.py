@@ -236,7 +236,7 @@ class WrappedGaussian(AbstractWrapped, GaussianMechanism):
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:
-        """For a Frechet mean, at the centre of the ball."""
+        """For a Fréchet mean, at the centre of the ball."""
         given = facts.given(facts.query, pure=False)
         return cls(facts.manifold, facts.domain.center, ball=facts.ball, **given)
 

@@ -92,7 +92,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedLaplace:
-        """For a Frechet mean, at the centre of the ball."""
+        """For a Fréchet mean, at the centre of the ball."""
         given = facts.given(facts.query, pure=True)
         return cls(facts.manifold, facts.domain.center, ball=facts.ball, **given)
 

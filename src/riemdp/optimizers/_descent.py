@@ -128,7 +128,7 @@ class DPRGD(_Descent):
             running geodesic mean of w_1..w_T.
         update: "exp", or "retract" for the manifold's cheaper retraction.
         sensitivity: "clip": gradients are clipped to C in the Riemannian norm. "domain", for
-            Frechet problems with a ball: records are clamped to the ball and gradients are clipped
+            Fréchet problems with a ball: records are clamped to the ball and gradients are clipped
             about the gradient at its centre, at the distance that no record of the ball exceeds (2r
             for d^2 on Hadamard spaces, times theta / sin theta, theta = 2 r sqrt(kappa), for kappa
             > 0). Start and iterates are moved into the ball. Noise is half that of clip_norm = 4r.

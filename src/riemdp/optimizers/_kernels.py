@@ -181,7 +181,7 @@ class Generic(_PointState):
 
 @dataclass(frozen=True)
 class AffineInvariantMean(AbstractKernel):
-    """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric
+    """Fréchet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric
     matrices T, tangent vector R^{-1} T R^{-T}, norm |T|_F.
 
     With M = R X R^T the gradient -2 log_W(X) is -2 logm(M) in the frame: one eigendecomposition a

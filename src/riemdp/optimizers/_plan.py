@@ -128,7 +128,7 @@ class AbstractOptimizer(ABC):
     @classmethod
     @abstractmethod
     def for_mean(cls) -> Self:
-        """The settings for a Frechet mean of which nothing else is known."""
+        """The settings for a Fréchet mean of which nothing else is known."""
 
     @abstractmethod
     def plan(

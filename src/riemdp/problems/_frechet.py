@@ -1,4 +1,4 @@
-"""Frechet means and geometric medians as problems: of points of any manifold, and with public
+"""Fréchet means and geometric medians as problems: of points of any manifold, and with public
 weights on hyperbolic space.
 """
 
@@ -103,7 +103,7 @@ def _convexity(manifold: AbstractManifold, ball: Ball | None) -> float | None:
 
 
 def frechet_mean(manifold: AbstractManifold, *, ball: Ball | None = None) -> Problem:
-    """The Frechet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold
+    """The Fréchet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold
     that has `log`. On Bures-Wasserstein this is the barycentre of centred Gaussians.
 
     The problem states: smoothness 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on
@@ -184,7 +184,7 @@ def hyperbolic_prediction(
     """Hyperbolic structured prediction with public features: loss alpha d(w, y)^2 for records
     (alpha, y).
 
-    The prediction for a query is the weighted Frechet mean of the labels y_i in hyperbolic space,
+    The prediction for a query is the weighted Fréchet mean of the labels y_i in hyperbolic space,
     with kernel-ridge weights alpha = (K + gamma I)^{-1} k(x) of the features. The data of a run is
     the tuple (alpha, Y) of shapes (n,) and (n, *shape); `prediction_weights` computes alpha.
 

@@ -30,7 +30,7 @@ MOST_TRIES = 1e4
 
 
 def build(name: str, facts: MeanFacts) -> PointMechanism:
-    """The mechanism `name` for a Frechet mean, from public facts.
+    """The mechanism `name` for a Fréchet mean, from public facts.
 
     Args:
         name: One of `COMPARED` or `EXTRINSIC`.

@@ -1,4 +1,4 @@
-"""The private Frechet mean: from records and a public ball to a `Release`."""
+"""The private Fréchet mean: from records and a public ball to a `Release`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def private_frechet_mean(
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
 ) -> Release:
-    """Release the Frechet mean (barycentre) of private records with differential privacy.
+    """Release the Fréchet mean (barycentre) of private records with differential privacy.
 
     Args:
         manifold: The space.
@@ -77,7 +77,7 @@ def private_frechet_mean(
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
             "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (of clipped tangent vectors at the
-            centre: no limit on the radius; another mean than Frechet's on curved spaces),
+            centre: no limit on the radius; another mean than Fréchet's on curved spaces),
             "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one of the first
             four that `plan_private_mean` expects to err least, never looking at the records
             (`release.details["plan"]` is the table that decided).

@@ -141,7 +141,7 @@ def plan_private_mean(
       hyperbolic comparison triangle, with the mean at the edge of the ball.
     - Riemannian Laplace and K-norm gradient: the radial distribution of the space, bounded in the
       same way.
-    - Tangent mean: its noise. The distance between that mean and the Frechet mean is not included,
+    - Tangent mean: its noise. The distance between that mean and the Fréchet mean is not included,
       and "auto" never chooses it.
     - DP optimisers and extrinsic baselines have no formula and are listed without one.
 

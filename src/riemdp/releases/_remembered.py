@@ -30,7 +30,7 @@ def _first(facts: MeanFacts) -> MeanFacts:
 
 
 def counted_mechanism(name: str, facts: MeanFacts, shown: int | None) -> Counted:
-    """A mechanism for a Frechet mean in the frame of its domain, with the count of what lies
+    """A mechanism for a Fréchet mean in the frame of its domain, with the count of what lies
     outside beside it.
 
     Args:

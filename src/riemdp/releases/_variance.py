@@ -33,8 +33,8 @@ def private_frechet_variance(
 ) -> Release:
     """Release the mean squared distance of private records from the centre of a ball.
 
-    The value is (1/n) sum min(d(c, x), r)^2, c being the centre and r the radius. About the Frechet
-    mean it is the Frechet variance; about another point c it is larger by about d(c, mean)^2. So
+    The value is (1/n) sum min(d(c, x), r)^2, c being the centre and r the radius. About the Fréchet
+    mean it is the Fréchet variance; about another point c it is larger by about d(c, mean)^2. So
     release a mean first and give `Ball(release.value, r)`, or leave `ball` out. With the ball of a
     private mean it is what `Release.confidence_region(of="population")` needs.
 

@@ -1,4 +1,4 @@
-"""The Frechet mean: one function for every space with a logarithm, and what it returns."""
+"""The Fréchet mean: one function for every space with a logarithm, and what it returns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def frechet_mean(
     tol: float = 1e-10,
     groups: object = None,
 ) -> MeanResult:
-    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
+    """The Fréchet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
     The method is Karcher's iteration in normal coordinates with Anderson's acceleration, the same
     on every space. The result does not depend on chance, nor, but for rounding, on the number of
@@ -122,7 +122,7 @@ def frechet_mean(
         warnings.warn(caution, SpreadWarning, stacklevel=2)
     if not result.converged:
         warnings.warn(
-            f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
+            f"the Fréchet mean on {manifold!r} stopped after {result.iterations} passes with a"
             f" residual above tol = {tol:g}; the records may be spread too widely, or tol may be"
             " below what float64 can reach for them",
             ConvergenceWarning,
@@ -131,7 +131,7 @@ def frechet_mean(
     elif cautions and not _is_minimum(manifold, result.value, records, w):
         result = replace(result, converged=False)
         warnings.warn(
-            f"the Frechet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
+            f"the Fréchet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
             " some direction leads down from it. Clamp the records into a smaller public ball"
             " (riemdp.Ball)",
             ConvergenceWarning,
@@ -189,7 +189,7 @@ def _of_spread(
     distances = in_parts(manifold, lambda x: np.asarray(manifold._dist(mean, x)), records)
     if np.max(distances if w is None else distances[w > 0.0]) >= radius:
         yield (
-            f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Frechet"
+            f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Fréchet"
             " mean may not be unique, and what was found may be one of several. Clamp the records"
             " into a smaller public ball (riemdp.Ball)"
         )

@@ -148,7 +148,7 @@ class PublicPrior:
     # ------------------------------------------------------------------ the shape
     @functools.cached_property
     def center(self) -> Point:
-        """The Frechet mean of the public records: the public model alone."""
+        """The Fréchet mean of the public records: the public model alone."""
         return frechet_mean(self.manifold, self.X).value
 
     @functools.cached_property

@@ -209,7 +209,7 @@ class AbstractMean(AbstractQuery):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrechetMean(AbstractMean):
-    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records of a ball.
+    """The Fréchet mean argmin_p sum_i w_i d(p, x_i)^2 of records of a ball.
 
     It is computed in the frame of the public center (`domain.frame`), where rounding is smallest:
     `value` is a point of `frame.local`, and `frame.back` carries a released point to the user's
@@ -369,7 +369,7 @@ def themselves(points: Point) -> Point:
 def mean_in_ball(
     domain: Domain, points: Point | Stream, shares: np.ndarray | None, tolerance: float
 ) -> Point:
-    """The Frechet mean of points of the ball to the public tolerance, in the ball. Raises nothing,
+    """The Fréchet mean of points of the ball to the public tolerance, in the ball. Raises nothing,
     unless records cannot be read.
     """
     return mean_in(domain, look_at(domain.manifold, points, shares), tolerance).value

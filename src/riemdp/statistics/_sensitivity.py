@@ -1,4 +1,4 @@
-"""How far one record can move a Frechet mean, or the gradient that defines it: public bounds, with
+"""How far one record can move a Fréchet mean, or the gradient that defines it: public bounds, with
 their conditions checked.
 
 Everything here is a function of public facts (the space, a public ball, the number of records,
@@ -30,7 +30,7 @@ def frechet_mean_sensitivity(
     adjacency: str = "replace-one",
     weights: ArrayLike | None = None,
 ) -> float:
-    """Largest geodesic distance between the Frechet means of two neighbouring data sets whose
+    """Largest geodesic distance between the Fréchet means of two neighbouring data sets whose
     records lie in `ball`.
 
     Formulas (r = ball.radius, theta = 2 r sqrt(kappa), h = theta cot(theta)):

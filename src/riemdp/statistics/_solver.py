@@ -1,4 +1,4 @@
-"""The one solver of Frechet means: Karcher's step in normal coordinates, accelerated.
+"""The one solver of Fréchet means: Karcher's step in normal coordinates, accelerated.
 
 A pass over the records gives the mean logarithm at a point; its length is the residual, and it is
 measured at every point, the last one too. Steps are those of Anderson (1965), which combine what
@@ -130,7 +130,7 @@ def plain_steps(domain: Domain, tolerance: float) -> int:
     h, fall = domain.strong_convexity, plain_fall(domain)
     if not fall > 0.0:
         raise InvalidArgument(
-            f"argument `ball`: the Frechet mean on {domain.manifold!r} in a ball of radius"
+            f"argument `ball`: the Fréchet mean on {domain.manifold!r} in a ball of radius"
             f" {domain.radius:g} is not sure to be found, because no lower bound of the curvature"
             " is known; give mechanism='tangent-mean'"
         )

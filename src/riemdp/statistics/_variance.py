@@ -21,7 +21,7 @@ from ._sensitivity import REPLACE_ONE
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrechetVariance(AbstractQuery):
-    """The mean of min(d(c, x), r)^2 over the records x: their Frechet variance about the centre c
+    """The mean of min(d(c, x), r)^2 over the records x: their Fréchet variance about the centre c
     of the ball, each distance cut off at the radius r.
 
     About the mean of the records themselves it would be smaller, but that mean moves with every
