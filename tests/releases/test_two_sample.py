@@ -114,7 +114,7 @@ def test_what_cannot_be_compared_is_refused():
         "kinds of noise": released(seed=1, mechanism="riemannian-laplace", budget=Budget(1.0)),
         "other queries": released(seed=1, mechanism="tangent-mean"),
         "private number": released(seed=1, n_min=300, mechanism="wrapped-gaussian"),
-        "law of its error": released(seed=1, mechanism="dp-rgd"),
+        "distribution of its error": released(seed=1, mechanism="dp-rgd"),
     }
     for said, b in wrong.items():
         with pytest.raises(InvalidArgument, match=said):
