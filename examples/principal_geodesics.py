@@ -27,7 +27,7 @@ with riemdp.Ledger(riemdp.Budget(1.5, 1e-5)) as ledger:
     print(f"spent: {ledger.spent}")
 deviations = np.sqrt(np.maximum(pga.explained_variance_, 0.0))
 print(f"private standard deviations: {deviations.round(3)}")
-print("not private, by the law the points were drawn from: [0.7 0.15]")
+print("not private, by the distribution the points were drawn from: [0.7 0.15]")
 
 figure, axes = plt.subplots(figsize=(5.0, 5.2))
 axes.add_patch(plt.Circle((0, 0), 1.0, fill=False, color="0.4"))
