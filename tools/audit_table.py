@@ -273,7 +273,7 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     title = "PrivateTSRegressor, a record changes its matrix and its target, SPD(2)"
     yield title, _through(_regression, *_ages()), 500
     title = "PrivateTLScale, mean and dispersion of a domain, SPD(2)"
-    yield title, _through(_stretched, out, at_centre), 1_000
+    yield title, _through(_stretched, out, at_centre), 500
     title = "PrivateTLRotate, a record changes sides and its label, SPD(2)"
     yield title, _through(_rotated, *_sides()), 500
 

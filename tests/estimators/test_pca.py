@@ -78,6 +78,25 @@ def test_sensitivity_is_never_exceeded_and_attained():
     )
 
 
+@pytest.mark.parametrize("constant", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("d", [2, 7])
+def test_a_constant_column_moves_mean_and_moment_by_no_more(d, constant):
+    """Rows (z, b): pairs at random, of people too, and the worst one."""
+    rng, bound = np.random.default_rng(3), np.hypot(1.0, constant)
+
+    def moved(rows):
+        z = Sums.clip_rows(np.concatenate(rows), 1.0)
+        z = np.column_stack([z, np.full(len(z), constant)]).reshape(2, -1, d + 1)
+        one, other = (Sums.second_moment(person) for person in z)
+        return np.linalg.norm(one - other)
+
+    pairs = [rng.normal(size=(2, 1 + i % 2, d)) for i in range(400)]
+    assert max(map(moved, pairs)) <= np.sqrt(2) * bound**2
+    z, y = np.eye(d)[:1], np.eye(d)[:1] * -(constant**2)
+    y[0, 1] = np.sqrt(1.0 - constant**4)
+    assert moved([z, y]) == pytest.approx(np.sqrt(2) * bound**2)
+
+
 def test_clipping():
     rows = np.array(
         [[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0], [np.inf, 0.0], [1e300, 1e300], [0.0, 0.0]]
