@@ -162,7 +162,7 @@ Sites = _names(
 Servers = _names(
     {
         "federated._drive": "drive drive_search make_coordinator resumed",
-        "federated._sites": "Replies Timing Waiting adds_enough",
+        "federated._sites": "Replies Timing Waiting why_not_enrolled",
         "federated._journal": "Journal",
         "federated._result": "told_result write_result told_release write_release",
     }

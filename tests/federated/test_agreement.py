@@ -399,12 +399,40 @@ def test_the_commands_of_a_site(tmp_path):
     code, said = _run("status", tmp_path / "north.toml", "--json")
     assert json.loads(said)["rounds_answered"] == [2]
     code, said = _run("agree", tmp_path / "agreement.toml", "--write-site", "north")
+    assert (code, "needs --records" in said) == (2, True)
+    code, said = _run("agree", tmp_path / "agreement.toml", "-n", 40, "--write-site", "north")
     assert (code, "exists" in said) == (2, True)
     code, said = _run("agree", tmp_path / "agreement.toml", "--write-site", "east")
     assert (code, "north, south, west" in said) == (2, True)
     (tmp_path / "agreement.toml").write_text(TEXT.replace("radius", "radios"))
     code, said = _run("agree", tmp_path / "agreement.toml")
     assert (code, "radios" in said) == (2, True)
+
+
+BATCHES = TEXT.replace('"DPRGD"', '"DPRSGD"\nbatch-size = 5')
+
+
+@pytest.mark.parametrize("text", [TEXT, BATCHES], ids=["DP-RGD", "DP-RSGD"])
+def test_a_first_file_lets_a_site_answer_in_every_round(tmp_path, text):
+    """The run costs less than all answers of one site, because it is drawn now and then only. To a
+    ledger the answers are one run that was planned, also where their batches are random.
+    """
+    drawn = text.replace("round-robin", "uniform").replace("rounds = 6", "rounds = 3")
+    agreed = _agreement(tmp_path, drawn)
+    code, said = _run("agree", tmp_path / "agreement.toml", "-n", 40, "--write-site", "north")
+    assert code == 0, said
+    site = Site.read(tmp_path / "north.toml")
+    assert site.ledger is not None
+    assert site.ledger.budget.epsilon > agreed.terms.budget.epsilon
+    known = agreed.terms.sigma(40)
+    done = [_ask(site, number, sigma=known) for number in range(agreed.terms.numbers)]
+    assert site.rounds_answered() == (0, 1, 2)
+    spent = done[0].guarantee.repeat(3).epsilon(1e-5)
+    assert site.ledger.spent.epsilon(1e-5) == pytest.approx(spent, rel=1e-6)
+    assert spent <= site.ledger.budget.epsilon <= 1.001 * spent
+    site.answers.unlink()  # of a site that lost its count: its ledger has room for no more
+    with pytest.raises(Refused, match="not enough budget left"):
+        _ask(site, 0)
 
 
 def test_a_key_pair_stays_at_its_site(tmp_path):

@@ -26,7 +26,7 @@ agreement = "{fingerprint}"  # of the file below, as this site has read it
 
 [limits]
 answers = {answers}                                   # in all; no round is answered twice
-total = {{ epsilon = {epsilon:.4g}, delta = {delta:g} }}      # what all of them may cost a {unit}
+total = {{ epsilon = {epsilon}, delta = {delta} }}      # what all of them may cost a {unit}{drawn}
 
 [files]
 agreement = "{agreement}"
@@ -36,6 +36,9 @@ ledger = "{stem}-ledger.json"                  # what they have cost; keep it{ke
 [data]
 file = "records.npy"                           # one record along the first axis{groups}
 """
+_DRAWN = """
+# The run costs less, epsilon {epsilon:g}: it counts how rarely a site is drawn. The total is for a
+# site that is drawn in every round, and it does not decline before the end."""
 _GROUPS = """
 groups = "people.csv"                          # whose each record is, one label a line"""
 
@@ -45,7 +48,7 @@ def agree(
     file: AgreementFile,
     records: Annotated[
         int | None,
-        typer.Option("--records", "-n", help="Records (or people) of a site: state its noise."),
+        typer.Option("--records", "-n", help="Records (or people) of a site: its noise and total."),
     ] = None,
     write: Annotated[
         str | None,
@@ -66,12 +69,17 @@ def agree(
         raise InputProblem(
             f"--write-site {write} is no site of the agreement", f"choose one of {', '.join(names)}"
         )
+    if searched and records is not None:
+        raise InputProblem("--records is for rounds", "leave it out: a search has agreed on them")
+    if write is not None and records is None and not searched:
+        raise InputProblem("--write-site needs --records", "a site's total depends on them")
     facts = _facts_of_search(agreed) if searched else _facts(agreed, records)
     if write is not None:
         target = file.resolve().parent / f"{write}.toml"
         if target.exists():
             raise InputProblem(f"{target} exists", "read it, or move it away first")
-        target.write_text(_first_site(agreed, write, file.name), encoding="utf-8")
+        first = _first_site(agreed, write, file.name, records)
+        target.write_text(first, encoding="utf-8")
         facts["site file"] = str(target)
     if as_json:
         print_json(facts | {"terms": agreed.terms.text})
@@ -107,13 +115,14 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         facts["it assumes"] = ONE_SITE
     if records is not None:
         from ..federated import plan_federated
+        from ..federated._door import protocol_of
 
         plan = plan_federated(setup.prirfed, [records] * setup.agents, budget)
-        one = plan.local[records]
+        one, whole = plan.local[records], protocol_of(setup).whole(records)
         facts["one answer costs"] = f"epsilon {one.epsilon(budget.delta):.4g}"
         facts["all answers cost"] = (
-            f"epsilon {one.repeat(setup.answers).epsilon(budget.delta):.4g}, where a site is asked"
-            " in every round that it can be"
+            f"epsilon {whole.epsilon(budget.delta):.4g}, where a site is asked in every round that"
+            " it can be"
         )
         sigma, of = plan.sigma_of[records], "one site's step"
         if plan.shared is not None:
@@ -150,23 +159,38 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
     return facts
 
 
-def _first_site(agreed: Any, name: str, file: str) -> str:
-    """A site's file whose total is what the agreement plans for a record, or a person."""
+def _first_site(agreed: Any, name: str, file: str, records: int | None) -> str:
+    """A site's file whose total is what all answers that the plan needs of it cost."""
+    from ..federated._door import protocol_of
+
     terms = agreed.terms
+    budget, drawn = terms.budget, ""
+    epsilon = repr(budget.epsilon)
+    whole = protocol_of(terms).whole(0 if records is None else records)
+    if not whole.within(budget):
+        epsilon = _rounded_up(whole.epsilon(budget.delta))
+        drawn = _DRAWN.format(epsilon=budget.epsilon)
     return _SITE.format(
         name=name,
         fingerprint=agreed.fingerprint,
         answers=terms.answers,
-        epsilon=terms.budget.epsilon,
-        delta=terms.budget.delta,
+        epsilon=epsilon,
+        delta=repr(budget.delta),
         agreement=file,
         stem=name,
         unit=terms.unit,
+        drawn=drawn,
         groups=_GROUPS if terms.of_people else "",
         key=f'\nkey = "{name}.key"                         # this site\'s private key'
         if terms.shares_noise
         else "",
     )
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Four significant digits of a number that is no smaller."""
+    step = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    return f"{math.ceil(epsilon * (1.0 + 1e-9) / step) * step:.4g}"
 
 
 @command

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument, real
-from ..optimizers._account import Account, check_affordable
+from ..optimizers._account import Account
 from ..privacy import Guarantee
+from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
 from ._protocol import OF_PEOPLE, Cost, Protocol
 from ._rounds import LocalRounds, SharedRounds
@@ -107,13 +108,13 @@ def answer(
     elif members is not None:
         raise declined("the server sent a list of members, and the settings share no noise")
     cost = protocol.cost(asked.question, n, _known(sigma))
-    check_cost(site, cost)
+    check_cost(site, terms, cost)
     source = noise_source(rng)
     own = protocol.own(records, groups, source)
     with declining():
         permit = site.count_answer(terms.fingerprint, counted, most_answers(site, terms), cost.part)
     words = site.in_words(f"{terms.numbered} {counted}", terms.fingerprint)
-    account = Account(site.ledger, site.paid if permit is None else permit, what=words)
+    account = _account(site, terms, cost, site.paid if permit is None else permit, words)
     reply = protocol.reply(asked.question, own, cost, account, source)
     if keys is not None and roster is not None:
         what = Question(terms.fingerprint, counted, roster, asked.context)
@@ -140,11 +141,7 @@ def admit(
     protocol = protocol_of(terms)
     check_agreement(site, terms, agreement)
     n = protocol.size(site.name, records, groups)
-    cost = protocol.cost(None, n, _known(sigma))
-    check_cost(site, cost)
-    if cost.part is not None and not site.is_charged(terms.fingerprint):
-        with declining():
-            check_affordable(cost.part.whole, site.ledger)
+    check_cost(site, terms, protocol.cost(None, n, _known(sigma)))
     return n
 
 
@@ -208,7 +205,7 @@ def _roster(keys: Keys, terms: Setup | SearchTerms, members: object, least: int)
     return roster
 
 
-def check_cost(site: Site, cost: Cost) -> None:
+def check_cost(site: Site, terms: Setup | SearchTerms, cost: Cost) -> None:
     """Refuse an answer whose cost is above the site's limits. From public numbers only."""
     if cost.sigma is None:
         if not site.without_noise:
@@ -218,10 +215,23 @@ def check_cost(site: Site, cost: Cost) -> None:
         raise declined("there would be less noise than this site allows")
     if site.one_answer is not None and not cost.guarantee.within(site.one_answer):
         raise declined("one answer would cost more than this site allows")
-    # a search is charged as a whole, when its first answer is counted; a simulation, before it
-    if cost.part is None and site.paid is None:
-        with declining():
-            check_affordable(cost.guarantee, site.ledger)
+    due = cost.guarantee
+    if cost.part is not None:  # a search is charged as a whole, when its first answer is counted
+        due = due.repeat(0) if site.is_charged(terms.fingerprint) else cost.part.whole
+    with declining():
+        _account(site, terms, cost, site.paid).check(due)
+
+
+def _account(
+    site: Site, terms: Setup | SearchTerms, cost: Cost, paid: Permit | None, words: str = ""
+) -> Account:
+    """Who pays for an answer. In rounds all answers cost the same, whatever came out, and there are
+    no more than the site gives: to its ledger they are one run that was planned as a whole.
+    """
+    of = None
+    if cost.part is None:
+        of = cost.guarantee.repeat(min(most_answers(site, terms), terms.numbers))
+    return Account(site.ledger, paid, what=words, of=of)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point
 from ..optimizers import OptimizationResult
-from ..optimizers._account import Account, check_affordable
+from ..optimizers._account import Account
 from ..optimizers._checks import check_data, check_initial
 from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
 from ..optimizers._result import History, HistoryRow
@@ -146,7 +146,7 @@ def run_in_process(
     names = [f"agent-{i}" for i in range(len(plan.sizes))]
     sizes = dict(zip(names, plan.sizes, strict=True))
     server = Coordinator(prirfed, plan, sizes, point, budget, source)
-    check_affordable(plan.guarantee, ledger)
+    Account(ledger).check(plan.guarantee)
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history"

@@ -106,6 +106,12 @@ class Protocol(abc.ABC):
         """
 
     @abc.abstractmethod
+    def whole(self, n: int) -> Guarantee:
+        """What all answers of a site of n records, or people, cost, where it gives as many as the
+        plan needs of a site at most.
+        """
+
+    @abc.abstractmethod
     def own(self, records: Any, groups: object, source: NoiseSource) -> Any:
         """A site's own data as `reply` takes them: one entry a person where people are protected.
 

@@ -24,7 +24,7 @@ from ..optimizers._checks import check_data
 from ..optimizers._minimize import minimized
 from ..optimizers._people import Whose
 from ..optimizers._plan import plan_optimizer
-from ..privacy import Ledger
+from ..privacy import Guarantee, Ledger
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ._accounting import local_guarantee
@@ -75,6 +75,10 @@ class Rounds(Protocol):
         rows = self.rows(records)
         check_labels(self.setup.of_people, groups)
         return Membership(groups, rows, of="records").n if self.setup.of_people else rows
+
+    def whole(self, n: int) -> Guarantee:
+        """That of one answer, as often as the site is asked at most."""
+        return self.cost(None, n, None).guarantee.repeat(self.setup.answers)
 
     def own(self, records: Any, groups: object, source: NoiseSource) -> Any:
         """The records; with their labels where people are protected."""

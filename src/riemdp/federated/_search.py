@@ -27,7 +27,7 @@ from ..domains._points import admit_point
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._ball_search import SearchAnswers
-from ..privacy import gaussian
+from ..privacy import Guarantee, gaussian
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ..statistics._people import people
@@ -120,6 +120,10 @@ class Search(Protocol):
             raise declined("no noise is known for this question") from error
         multiplier = self.noise.multiplier(question.share)
         return Cost(multiplier, gaussian(multiplier), sigma, Part(question.share, whole))
+
+    def whole(self, n: int) -> Guarantee:
+        """That of the terms."""
+        return self.terms.guarantee
 
     def own(self, records: Any, groups: object, source: NoiseSource) -> SearchSite:
         """The records, or one point a person in the place of them."""

@@ -71,25 +71,20 @@ class Transport(Protocol):
         ...
 
 
-def adds_enough(terms: Setup | SearchTerms, name: str, records: int, sigma: object) -> bool:
-    """Whether the plan is for a site of the size that it says, and it says that it adds the noise
-    of the plan; if not, why is in the log, and the run goes on without it.
+def why_not_enrolled(terms: Setup | SearchTerms, records: int, sigma: object) -> str | None:
+    """Why a site is left out by what it says of itself; None where it is not: the plan is for its
+    size, and it adds the noise of the plan.
     """
     try:
         planned = terms.added_noise(records)
     except InvalidArgument:
-        log.warning("agent %r says it has %d records: not enrolled", name[:80], records)
-        return False
+        return f"says it has {records} {terms.counted}, which the plan is not for"
     if planned is None or (isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf):
-        return True
-    log.warning(
-        "agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its"
-        " settings or its version of riemdp differ from the server's",
-        name[:80],
-        sigma,
-        planned,
+        return None
+    return (
+        f"says it would add noise of {sigma!r:.40} and the plan needs {planned:.6g}: its settings"
+        " or its version of riemdp differ from the server's"
     )
-    return False
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ class Account:
         permit: Of a release that was charged as a whole; then no ledger is.
         of_people: Whether the entries of the run are people, so that its guarantees are for them.
         what: What is released, in words, for the lines of the ledger.
+        of: A whole that was planned, of which the run is a part; None: the run is no part of one.
         id: The random name of the run's charges.
         receipt: Of the last charge; None before the first.
     """
@@ -28,6 +29,7 @@ class Account:
     permit: Permit | None = None
     of_people: bool = False
     what: str = "a release"
+    of: Guarantee | None = None
     id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
 
@@ -41,26 +43,24 @@ class Account:
 
     def check(self, planned: Guarantee) -> None:
         """Raise `BudgetExceeded`, changing nothing, if the whole run cannot be paid for."""
-        if self.permit is None:
-            check_affordable(self.stated(planned), self.ledger)
+        if self.permit is not None or self.ledger is None:
+            return
+        if not isinstance(self.ledger, Ledger):
+            raise invalid("ledger", self.ledger, "give a riemdp.Ledger(budget), or None")
+        if not self.ledger.fits(self.stated(planned), of=self.of):
+            raise BudgetExceeded(
+                f"the whole run would exceed the budget {self.ledger.budget}; nothing was released"
+                " or charged"
+            )
 
     def pay(self, guarantee: Guarantee, planned: Guarantee | None = None) -> None:
         """Pay for some answers, of a run that may be planned as a whole, before they are drawn."""
-        guarantee, whole = self.stated(guarantee), None if planned is None else self.stated(planned)
+        guarantee, of = self.stated(guarantee), self.of
+        if of is None and planned is not None:
+            of = self.stated(planned)
         if self.permit is not None:
             self.receipt = self.permit.take(guarantee).receipt
         elif self.ledger is not None or self.receipt is None:
-            paid = charge(guarantee, self.ledger, of=whole, run=self.id, what=self.what)
+            paid = charge(guarantee, self.ledger, of=of, run=self.id, what=self.what)
             self.receipt = paid.receipt
         # else the run began where no ledger was open
-
-
-def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
-    """Raise `BudgetExceeded`, changing nothing, if the ledger has no room for the whole run."""
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
-    book = ledger if ledger is not None else Ledger.current()
-    if book is not None and not book.fits(guarantee):
-        raise BudgetExceeded(
-            f"the whole run would exceed the budget {book.budget}; nothing was released or charged"
-        )

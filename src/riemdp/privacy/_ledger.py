@@ -195,20 +195,20 @@ class Ledger:
         delta = self.budget.delta if delta is None else delta
         return max(0.0, self.budget.epsilon - self.spent.epsilon(delta))
 
-    def fits(self, guarantee: Guarantee) -> bool:
-        """Whether `spend(guarantee)` would succeed now. Changes nothing."""
-        guarantee = as_guarantee(guarantee)
+    def fits(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> bool:
+        """Whether `spend(guarantee, of=of)` would succeed now. Changes nothing."""
+        entry = self._entry(guarantee, of)
         with self._book.held():
-            after = self._book.state.after(self._entry(guarantee))
-            return not guarantee.parts or self._is_admitted(after)
+            return self._grants(self._book.state, self._book.state.after(entry))
 
     def _state(self) -> State:
         with self._book.held():
             return self._book.state.of(self._part)
 
-    def _is_admitted(self, state: State) -> bool:
-        """Whether the state after some charges to this ledger, or part, is within the budget."""
-        return state.of(self._part).is_within(self.budget)
+    def _grants(self, before: State, after: State) -> bool:
+        """Whether a charge that leads from one state to the other is within the budget."""
+        mine, then = before.of(self._part), after.of(self._part)
+        return mine.filtered is then.filtered or then.is_within(self.budget)
 
     # ---------------------------------------------------------------- spending
     def spend(
@@ -236,20 +236,17 @@ class Ledger:
                 be released.
             InvalidArgument: The guarantee is under another adjacency than those charged before.
         """
-        guarantee = as_guarantee(guarantee)
         if run is not None and not isinstance(run, str):
             raise invalid("run", run, "give the `receipt.id` of an earlier charge, or None")
         if not isinstance(what, str):
             raise invalid("what", what, "give a text")
-        planned = None if of is None else plan_of(guarantee, as_guarantee(of))
-        entry = self._entry(guarantee, planned, run, what)
+        entry = self._entry(guarantee, of, run, what)
         with self._book.held() as file:
             while True:
                 before = self._book.state
                 after = before.after(entry)
-                alike = before.of(self._part).filtered is after.of(self._part).filtered
-                if not alike and not self._is_admitted(after):
-                    raise BudgetExceeded(self._refusal(before.of(self._part), guarantee))
+                if not self._grants(before, after):
+                    raise BudgetExceeded(self._refusal(before.of(self._part), entry.guarantee))
                 if self._book.add(entry, before, after, file):
                     return
 
@@ -260,7 +257,9 @@ class Ledger:
         run: str | None = None,
         what: str = "",
     ) -> Entry:
-        return Entry.now(what, guarantee, new_id() if run is None else run, self._part, of)
+        guarantee, run = as_guarantee(guarantee), new_id() if run is None else run
+        planned = None if of is None else plan_of(guarantee, as_guarantee(of))
+        return Entry.now(what, guarantee, run, self._part, planned)
 
     def _refusal(self, spent: State, guarantee: Guarantee) -> str:
         epsilon, charges = spent.costliest.epsilon(self.budget.delta), len(self._entries())

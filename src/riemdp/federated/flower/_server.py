@@ -24,7 +24,7 @@ from .._drive import drive, drive_search
 from .._journal import Journal
 from .._result import write_release, write_result
 from .._search_sites import Ask
-from .._sites import Timing, adds_enough, log
+from .._sites import Timing, log, why_not_enrolled
 from .._terms import SearchTerms, Setup
 from ._engine import shown
 from ._messages import ASKED, HELLO, TRAIN, fact, pack, unpack
@@ -168,11 +168,15 @@ class GridTransport:
         )
         if not sane:
             self._tell(node, f"says it is {str(name)[:80]!r}, which is not expected here")
-        elif adds_enough(self._terms, name, records, sigma):
-            for other in self._nodes.values():  # one that is gone had the name
-                other.name = "" if other.name == name else other.name
-            node.name, node.records = name, records
-            node.key = key if isinstance(key, str) else ""
+            return
+        reason = why_not_enrolled(self._terms, records, sigma)
+        if reason is not None:
+            self._tell(node, f"of the site {name[:80]!r} {reason}")
+            return
+        for other in self._nodes.values():  # one that is gone had the name
+            other.name = "" if other.name == name else other.name
+        node.name, node.records = name, records
+        node.key = key if isinstance(key, str) else ""
 
     def _tell(self, node: _Node, reason: str) -> None:
         """Tell the person who watches the run why a node is not enrolled, once."""
