@@ -322,8 +322,10 @@ def at_a_site(data, given, **options):
     settings = {"name": "a", "answers": given.folder / "answers.json", "ledger": given.ledger}
     site = Site(**settings)
     X = options.pop("X", data["X"])
-    told = {"number": 0, "question": START} | options
-    return federated.answer(site, setup, X, rng=told.pop("rng", given.rng), **told)
+    own = {name: options.pop(name) for name in ("groups", "sigma") if name in options}
+    rng = options.pop("rng", given.rng)
+    message = federated.Message(**{"number": 0, "question": START} | options)
+    return federated.answer(site, setup, X, message, rng=rng, **own)
 
 
 def local_update(data, given, **options):
@@ -415,6 +417,8 @@ SITES = (
             Refusal({"sigma": 1e-9}, federated.Refused, "too little noise"),
             Refusal({"budget": None}, federated.Refused, "no noise"),
             Refusal({"members": {}}, federated.Refused, "members without a shared sum"),
+            Refusal({"members": 7}, federated.Refused, "members that are no list"),
+            Refusal({"agreement": 7}, federated.Refused, "another agreement"),
             Refusal({"groups": d.whose(60)}, federated.Refused, "labels"),
         ),
     ),

@@ -92,7 +92,6 @@ KNOWN = {
     "count_outside": False,
     "n_min": 10,
     "min_class_size": 10,
-    "records_per_person": 1,
     "noise_std": 0.3,
     "variance": 0.3,
     "tolerated": 1,

@@ -14,7 +14,7 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
-from riemdp.federated import Agreement, Refused, Setup, Site, answer
+from riemdp.federated import Agreement, Message, Refused, Setup, Site, answer
 from tests.federated.heard import came
 from tests.seam import Commands, Servers, Sites
 
@@ -267,10 +267,12 @@ def _ask(site, round_number, point=START, agreement="", sigma=None):
         site,
         setup,
         _records(),
-        point,
-        round_number,
+        Message(
+            point,
+            round_number,
+            agreement=setup.fingerprint if agreement == "" else agreement,
+        ),
         sigma=SIGMA if sigma is None else sigma,
-        agreement=setup.fingerprint if agreement == "" else agreement,
     )
 
 
@@ -467,7 +469,7 @@ def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
     north, fingerprint = sites["north"], agreed.fingerprint
 
     def ask(number, sent, agreement=fingerprint):
-        return answer(north, agreed.terms, _records(), START, number, sent, agreement=agreement)
+        return answer(north, agreed.terms, _records(), Message(START, number, sent, agreement))
 
     for sent, named in (
         (members, None),

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from typer.testing import CliRunner
 
 from riemdp import RiemdpWarning
-from riemdp.federated import Agreement, Site, answer
+from riemdp.federated import Agreement, Message, Site, answer
 from tests.seam import Commands, Sites
 
 AGREEMENT = """\
@@ -125,7 +125,7 @@ def test_a_line_of_the_ledger_names_round_run_and_agreement(site: Path) -> None:
     signed = here.agreed.fingerprint
     point = here.agreed.terms.place
     for number in (2, 0):
-        answer(here, here.agreed.terms, GOOD, point, number, agreement=signed)
+        answer(here, here.agreed.terms, GOOD, Message(point, number, agreement=signed))
     assert here.ledger is not None
     assert [entry.what for entry in here.ledger.entries] == [
         f"round {number} of the run 'a check', as a, under the agreement {signed}"

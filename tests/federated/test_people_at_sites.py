@@ -18,6 +18,7 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
 from riemdp.federated import (
     Agreement,
+    Message,
     Party,
     PriRFed,
     Refused,
@@ -108,7 +109,7 @@ def errors_of_answers(folder: Path, times: int = ROUNDS) -> np.ndarray:
     found = []
     for number in range(times):
         here = site_of(folder, ledger=None)  # it would see that one of them is charged otherwise
-        done = answer(here, setup, records, START, number, groups=labels, rng=number)
+        done = answer(here, setup, records, Message(START, number), groups=labels, rng=number)
         found.append(-np.asarray(done.value) / RATE - by_hand(records, labels) / PEOPLE)
     return np.array(found)
 
@@ -126,7 +127,7 @@ def errors_of_sums(folder: Path, times: int = 12) -> np.ndarray:
                 site_of(folder, name, ledger=None),
                 {"groups": labels, "rng": 3 * number + i},
             )
-            words.append(answer(here, setup, x, START, number, sent, **own).value)
+            words.append(answer(here, setup, x, Message(START, number, sent), **own).value)
         value = setup.shared.value(Masks.total(words), 3 * 76 * CLIP)
         assert value is not None
         found.append(value - exact)
@@ -190,17 +191,11 @@ def test_one_person_with_most_records_moves_an_answer_as_one_record_does(tmp_pat
 def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
     people = setup_of(tmp_path)
     records = dataclasses.replace(people, unit="record")
-    fewer = dataclasses.replace(people, records_per_person=3)
-    assert len({s.fingerprint for s in (people, records, fewer)}) == 3
-    assert "unit: ('person', 16)\n" in people.text
+    assert people.fingerprint != records.fingerprint
+    assert "unit: 'person'\n" in people.text
     assert "unit: 'record'\n" in records.text
-    for name, changed in (
-        ("unit", {"unit": "patient"}),
-        ("records_per_person", {"records_per_person": 0}),
-        ("records_per_person", {"records_per_person": True}),
-    ):
-        with pytest.raises(InvalidArgument, match=f"`{name}`"):
-            dataclasses.replace(people, **changed)
+    with pytest.raises(InvalidArgument, match="`unit`"):
+        dataclasses.replace(people, unit="patient")
     labels_only = dataclasses.replace(PROBLEM, protects="the labels (features are public)")
     prirfed = PriRFed(labels_only, LOCAL, rounds=2, agents_per_round=2)
     with pytest.raises(InvalidArgument, match=r"`unit`.*in what is public"):
@@ -214,16 +209,15 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
     here = site_of(tmp_path)
     sent = members(tmp_path, setup) if noise == "shared" else {}
 
-    def ask(settings: Setup, where: Site = here, **own):
+    def ask(settings: Setup, where: Site = here, agreement=None, **own):
         if noise == "shared":
-            return answer(where, settings, records, START, 0, sent, **own)
-        return answer(where, settings, records, START, 0, sigma=1.0, **own)
+            return answer(where, settings, records, Message(START, 0, sent, agreement), **own)
+        message = Message(START, 0, agreement=agreement)
+        return answer(where, settings, records, message, sigma=1.0, **own)
 
-    # a server whose run protects records, or has another bound, has another fingerprint
-    more = dataclasses.replace(setup, records_per_person=40)
-    for other in (single, more):
-        with pytest.raises(Refused, match=r"server's settings are not this site's.*Nothing was"):
-            ask(setup, groups=labels, agreement=other.fingerprint)
+    # a server whose run protects records has another fingerprint
+    with pytest.raises(Refused, match=r"server's settings are not this site's.*Nothing was"):
+        ask(setup, groups=labels, agreement=single.fingerprint)
     signed = site_of(tmp_path, agreement=setup.fingerprint)
     with pytest.raises(Refused, match=r"not those that it agreed to.*Nothing was spent"):
         ask(single, signed)
@@ -261,9 +255,9 @@ def test_the_book_of_a_site_is_about_people(tmp_path: Path, noise: str) -> None:
     assert here.ledger is not None
     if noise == "shared":
         sent = members(tmp_path, setup)
-        answer(here, setup, records, START, 0, sent, groups=labels)
+        answer(here, setup, records, Message(START, 0, sent), groups=labels)
     else:
-        done = answer(here, setup, records, START, 0, groups=labels)
+        done = answer(here, setup, records, Message(START, 0), groups=labels)
         assert done.guarantee.unit == "person"
     assert here.ledger.spent.unit == "person"
     assert here.ledger.spent.epsilon(1e-5) == pytest.approx(
@@ -324,7 +318,6 @@ participation = "round-robin"
 epsilon = 100.0
 delta = 1e-5
 unit = "person"
-records-per-person = 5
 [[site]]
 name = "a"
 [[site]]
@@ -338,27 +331,19 @@ def test_the_agreement_names_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "agreement.toml"
     file.write_text(AGREEMENT)
     agreed = Agreement.read(file)
-    assert (agreed.terms.unit, agreed.terms.records_per_person) == ("person", 5)
-    by_hand = setup_of(tmp_path, records_per_person=5)
-    assert agreed.terms.text == by_hand.text
-    # whoever starts a run with another unit, or bound, is told so
-    same = {"unit": "person", "records_per_person": 5, "timeout": 3.0}
-    assert agreed.differences(same) == ()
-    assert agreed.differences({"unit": "record", "records-per-person": 400}) == (
-        "records-per-person",
-        "unit",
-    )
-    for old, new, words in (
-        ('"person"', '"patient"', "choose 'record' or 'person'"),
-        ('unit = "person"', "", "needs unit = 'person'"),
-        ("records-per-person = 5", "records-per-person = 0", "at least 1"),
-        ("records-per-person = 5", "records-per-person = true", "at least 1"),
-        ("records-per-person", "records-a-person", "means nothing"),
+    assert agreed.terms.unit == "person"
+    assert agreed.terms.text == setup_of(tmp_path).text
+    # whoever starts a run with another unit is told so
+    assert agreed.differences({"unit": "person", "timeout": 3.0}) == ()
+    assert agreed.differences({"unit": "record"}) == ("unit",)
+    for new, words in (
+        ('unit = "patient"', "choose 'record' or 'person'"),
+        ('unit = "person"\nrecords-per-person = 5', "means nothing"),
     ):
-        file.write_text(AGREEMENT.replace(old, new))
+        file.write_text(AGREEMENT.replace('unit = "person"', new))
         with pytest.raises(InvalidArgument, match=words):
             Agreement.read(file)
-    single = AGREEMENT.replace('unit = "person"\nrecords-per-person = 5\n', "")
+    single = AGREEMENT.replace('unit = "person"\n', "")
     file.write_text(single)
     assert Agreement.read(file).terms.unit == "record"
     assert Agreement.read(file).differences({"unit": "person"}) == ("unit",)
@@ -378,7 +363,7 @@ def test_the_report_of_a_run_is_about_people(tmp_path: Path) -> None:
     assert '"unit": "person"' in (tmp_path / "result.json").read_text()
     done, _ = Servers.told_result(agreed.terms, path)
     assert (done.guarantee.unit, done.details["people"]) == ("person", 39)
-    assert done.details["records_per_person"] == 5
+    assert done.details["records_per_person"] == 16
     assert "one person" in str(done)
     said = _said("report", tmp_path / "agreement.toml", path, "--out", tmp_path / "report.html")
     assert "wrote" in said
@@ -466,7 +451,7 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
         "sigma": agreed.terms.sigma(13),
         "key": "",
     }
-    lies = {"unit": "record", "records_per_person": 400, "records-per-person": 400, "groups": "x"}
+    lies = {"unit": "record", "records_per_person": 400, "groups": "x"}
     answers = [
         ask(app, "train", site, **right, **facts) for site, facts in ((honest, {}), (lied_to, lies))
     ]
@@ -482,10 +467,9 @@ def test_a_server_cannot_change_the_unit_by_its_messages(tmp_path: Path, flower)
     sigma = agreed.terms.sigma(13)
     assert sigma is not None
     assert float(np.linalg.norm(step)) < sigma * (math.sqrt(30) + 5)
-    for run in ({"unit": "record"}, {"records-per-person": 400}):
-        with pytest.raises(Refused, match=r"run was started with another"):
-            ask(app, "train", honest, run=run, number=1, **right)
-    single = AGREEMENT.replace('"person"\nrecords-per-person = 5', '"record"')
+    with pytest.raises(Refused, match=r"run was started with another"):
+        ask(app, "train", honest, run={"unit": "record"}, number=1, **right)
+    single = AGREEMENT.replace('"person"', '"record"')
     (tmp_path / "single.toml").write_text(single)
     other = Agreement.read(tmp_path / "single.toml")
     with pytest.raises(Refused, match="server's settings"):

@@ -17,7 +17,7 @@ import pytest
 
 import riemdp
 from riemdp import InvalidArgument, RiemdpError
-from riemdp.federated import Agreement, Refused, Site, answer
+from riemdp.federated import Agreement, Message, Refused, Site, answer
 from riemdp.privacy import Ledger
 from tests.seam import Commands, Searches, Servers
 
@@ -70,8 +70,9 @@ class Mail:
             told = sent if self.change is None else self.change(name, sent)
             i, here = NAMES.index(name), site(self.folder, name)
             try:
-                own = {"groups": self.groups.get(name), "rng": 100 * number + i} | told
-                reply: object = answer(here, signed.terms, self.records[name], **own).value
+                own = {"groups": self.groups.get(name), "rng": 100 * number + i}
+                records, message = self.records[name], Message(**told)
+                reply: object = answer(here, signed.terms, records, message, **own).value
             except Refused as error:
                 self.declined.append(str(error))
                 reply = None

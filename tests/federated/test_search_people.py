@@ -16,7 +16,7 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument
-from riemdp.federated import Agreement, Refused, Site, answer
+from riemdp.federated import Agreement, Message, Refused, Site, answer
 from riemdp.privacy import Ledger, charge, gaussian
 from riemdp.randomness import noise_source
 from tests.seam import Searches, Servers, Sites
@@ -212,9 +212,10 @@ class Twins(Mail):
         super().send(names, question, number)
         ask = question
         records, groups = self.other
-        told = {"agreement": agreed(self.twin).fingerprint, "groups": groups, "rng": 100 * number}
+        told = {"groups": groups, "rng": 100 * number}
+        sent = Message(ask, number, agreement=agreed(self.twin).fingerprint)
         terms = agreed(self.twin).terms
-        other = answer(site(self.twin, "a"), terms, records, ask, number, **told).value
+        other = answer(site(self.twin, "a"), terms, records, sent, **told).value
         (own,) = (reply for name, reply, _ in self.box if name == "a")
         law = agreed(self.folder).terms.noise_of_sites
         gap = float(np.linalg.norm(np.asarray(own) - np.asarray(other)))

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from riemdp import Budget, RiemdpError
-from riemdp.federated import Agreement, Refused, Site, answer
+from riemdp.federated import Agreement, Message, Refused, Site, answer
 from riemdp.privacy import Ledger, gaussian_noise_multiplier
 from tests.seam import Masks, Searches, Sites, plant
 from tests.statistical import ALPHA, gaussian_p_value
@@ -98,7 +98,8 @@ def asked(
     here = told.pop("site", None) or site(folder, name)
     records = told.pop("records", SITES[NAMES.index(name)])
     terms = agreed(folder).terms
-    return answer(here, terms, records, ask, number, told.pop("members"), **told).value
+    message = Message(ask, number, told.pop("members"), told.pop("agreement"))
+    return answer(here, terms, records, message, **told).value
 
 
 def ledger(folder: Path, name: str = "a") -> Ledger:

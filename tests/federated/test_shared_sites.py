@@ -12,6 +12,7 @@ import pytest
 import riemdp
 from riemdp.federated import (
     Agreement,
+    Message,
     Party,
     PriRFed,
     Refused,
@@ -63,8 +64,8 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     here = site(tmp_path, "a")
     right = members(tmp_path, setup)
 
-    def ask(point=NORTH, number: object = 0, sent: object = right, **facts):
-        return answer(here, setup, records(1), point, number, sent, **facts)
+    def ask(point=NORTH, number: object = 0, sent: object = right, agreement: object = None):
+        return answer(here, setup, records(1), Message(point, number, sent, agreement))
 
     outside = np.array([np.sin(1.0), 0.0, np.cos(1.0)])
     for wrong in (
@@ -95,9 +96,11 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
         ({"ledger": Ledger(riemdp.Budget(0.1, 1e-5))}, "not enough budget"),
     ):
         with pytest.raises(Refused, match=words):
-            answer(dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right)
+            answer(
+                dataclasses.replace(here, **changed), setup, records(1), Message(NORTH, 0, right)
+            )
     with pytest.raises(Refused, match="no list of members"):
-        answer(here, setup, records(1), NORTH, 0, sigma=1.0)
+        answer(here, setup, records(1), Message(NORTH, 0), sigma=1.0)
     assert here.ledger is not None
     assert not here.ledger.spent.parts
     assert here.rounds_answered() == ()
@@ -127,13 +130,13 @@ def test_a_fresh_key_masks_one_answer_and_is_gone(
         right = members(tmp_path, setup)
         assert members(tmp_path, setup) == right  # the same until it is used
         used.append(right["a"])
-        answer(here, setup, records(1), NORTH, number, right)
+        answer(here, setup, records(1), Message(NORTH, number, right))
         assert not run_file.exists()
         assert (Sites.next_key(here, setup) == "") == (number == 2)
         assert run_file.exists() == (number < 2)  # one that has masked nothing
         if number < 2:
             with pytest.raises(Refused, match="another key"):  # a roster with the old one
-                answer(here, setup, records(1), NORTH, 2, right)
+                answer(here, setup, records(1), Message(NORTH, 2, right))
     assert len(set(used)) == 3
     assert here.rounds_answered() == (0, 1, 2)
 
@@ -156,7 +159,7 @@ class Mail:
             if self.away.get(round_number) != name:
                 here = site(self.folder, name)
                 data = records(NAMES.index(name))
-                words = answer(here, self.setup, data, point, round_number, sent).value
+                words = answer(here, self.setup, data, Message(point, round_number, sent)).value
                 self.box.append((name, words, 40.0))
 
     def replies(self) -> list[tuple[str, object, float | None]]:
@@ -257,7 +260,7 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     for number in (0, 1):
         right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
         words = [
-            answer(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint).value
+            answer(here, setup, x, Message(np.eye(2), number, right, agreed.fingerprint)).value
             for here, x in zip(sites, data, strict=True)
         ]
         assert setup.shared.value(Masks.total(words), 90 * 8.0) is not None
@@ -267,12 +270,12 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     right = {here.name: Sites.keys_of(here, setup).fresh.hex() for here in sites}
     for fingerprint in (None, "00" * 32):
         with pytest.raises(Refused, match=r"agreement|settings"):
-            answer(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
+            answer(sites[0], setup, data[0], Message(np.eye(2), 0, right, fingerprint))
     (tmp_path / "a.key").unlink()
     Masks.new_key_file(tmp_path / "a.key")
     other = dataclasses.replace(sites[0], answers=tmp_path / "other.json")
     with pytest.raises(Refused, match="another key"):
-        answer(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
+        answer(other, setup, data[0], Message(np.eye(2), 0, right, agreed.fingerprint))
 
 
 def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:

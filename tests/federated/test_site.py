@@ -23,7 +23,7 @@ from riemdp import (
     privacy,
     problems,
 )
-from riemdp.federated import Refused, Setup, Site, local_update, plan_federated
+from riemdp.federated import Message, Refused, Setup, Site, local_update, plan_federated
 from tests.seam import Sites
 
 DIM = 4
@@ -49,9 +49,8 @@ def _site(folder, **keywords):
 def _ask(site, setup, round_number=0, point=E1, **keywords):
     records = _rows()
     sigma = keywords.pop("sigma", setup.sigma(len(records)))
-    return riemdp.federated.answer(
-        site, setup, records, point, round_number, sigma=sigma, **keywords
-    )
+    message = Message(point, round_number, agreement=keywords.pop("agreement", None))
+    return riemdp.federated.answer(site, setup, records, message, sigma=sigma, **keywords)
 
 
 def _answers(site, setup, rounds, **keywords):

@@ -17,7 +17,7 @@ from ._agreement import Agreement
 from ._ball import private_ball, private_frechet_mean, private_frechet_variance
 from ._coordinator import Coordinator
 from ._coordinator import RoundRecord as RoundRecord
-from ._door import Answer, answer
+from ._door import Answer, Message, answer
 from ._in_process import FederatedResult as FederatedResult
 from ._in_process import run_in_process
 from ._prirfed import PriRFed
@@ -29,6 +29,7 @@ __all__ = [
     "Agreement",
     "Answer",
     "Coordinator",
+    "Message",
     "Party",
     "PriRFed",
     "Refused",

@@ -37,7 +37,7 @@ _LARGEST = 1 << 20  # bytes of the file
 _ROUNDS = {
     "": {"run", "start", "space", "problem", "domain", "local", "rounds", "privacy", "site"},
     "domain": {"center", "radius"},
-    "privacy": {"epsilon", "delta", "noise", "tolerated", "unit", "records-per-person"},
+    "privacy": {"epsilon", "delta", "noise", "tolerated", "unit"},
     "rounds": {
         "rounds",
         "agents-per-round",
@@ -202,8 +202,6 @@ class _Reader(Tables):
         keywords = {k.replace("-", "_"): v for k, v in tables["rounds"].items()}
         least = keywords.pop("min_agents", None)
         sums = {key: privacy.pop(key) for key in ("noise", "tolerated") if key in privacy}
-        if "records_per_person" in privacy and privacy.get("unit") != PERSON:
-            self.wrong("has [privacy] records-per-person, which needs unit = 'person'")
         local = self.named("local", tables["local"], optimizers, _is_optimizer)
         given = {"problem": problem, "local": local, **keywords, **sums}
         prirfed = self.made("[rounds]", PriRFed, given)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BudgetExceeded, InvalidArgument, real
+from .._errors import BudgetExceeded, InvalidArgument, invalid, real
 from ..optimizers._account import Account
 from ..privacy import Guarantee
 from ..privacy._permit import Permit
@@ -25,6 +25,24 @@ from ._search import Search
 from ._secure_sum import Keys, Question, Roster, forget, masked
 from ._site import Site, declined
 from ._terms import SearchTerms, Setup
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """What a server sent to a site. Nothing of it has been checked.
+
+    Attributes:
+        question: In a round of PriRFed, a point.
+        number: That of the round, or question.
+        members: Where noise is shared, and only there: the sites of this sum by name with their
+            fresh public keys as hexadecimal digits.
+        agreement: The fingerprint of the server's settings. A site with an agreement demands it.
+    """
+
+    question: object
+    number: object
+    members: object = None
+    agreement: object = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +66,19 @@ def answer(
     site: Site,
     terms: Setup | SearchTerms,
     records: Any,
-    question: object,
-    number: object,
-    members: object = None,
+    message: Message,
     *,
-    agreement: object = None,
     groups: object = None,
     sigma: float | None = None,
     rng: int | NoiseSource | None = None,
 ) -> Answer:
-    """A site's answer to one message of a server, or `Refused` with nothing spent.
+    """A site's answer to a message of a server, or `Refused` with nothing spent.
 
     Args:
         site: The site's own limits, and its key where noise is shared.
         terms: The agreed settings: those of `site.agreed`, or a `Setup` made from `site.settings`.
         records: The site's records, along the first axis.
-        question: What the server sent: in a round of PriRFed, a point. Nothing of it has been
-            checked.
-        number: The number of the round, or question, that the server named.
-        members: Where noise is shared, and only there: the sites of this sum by name with their
-            fresh public keys as hexadecimal digits, as the server sent them.
-        agreement: The fingerprint that the server sent. A site with an agreement demands it.
+        message: What the server sent.
         groups: Where people are protected, and only there: one label of a person for each record,
             from the site's own data. Labels do not leave the site.
         sigma: `terms.sigma(n)` for the site's n records, or people, where that is known already;
@@ -96,28 +106,30 @@ def answer(
     Source:
         Proof: docs/proofs/federated.md, docs/proofs/secure-sums.md.
     """
+    if not isinstance(message, Message):
+        raise invalid("message", "given", "give a riemdp.federated.Message(question, number)")
     protocol = protocol_of(terms)
-    check_agreement(site, terms, agreement)
-    counted = _number(site, terms, number)
-    asked = protocol.asked(question)
+    check_agreement(site, terms, message.agreement)
+    number = _number(site, terms, message.number)
+    asked = protocol.asked(message.question)
     n = protocol.size(site.name, records, groups)
     keys = roster = None
     if terms.shares_noise:
         keys = keys_of(site, terms)
-        roster = _roster(keys, terms, members, protocol.least)
-    elif members is not None:
+        roster = _roster(keys, terms, message.members, protocol.least)
+    elif message.members is not None:
         raise declined("the server sent a list of members, and the settings share no noise")
     cost = protocol.cost(asked.question, n, _known(sigma))
     check_cost(site, terms, cost)
     source = noise_source(rng)
     own = protocol.own(records, groups, source)
     with declining():
-        permit = site.count_answer(terms.fingerprint, counted, most_answers(site, terms), cost.part)
-    words = site.in_words(f"{terms.numbered} {counted}", terms.fingerprint)
+        permit = site.count_answer(terms.fingerprint, number, most_answers(site, terms), cost.part)
+    words = site.in_words(f"{terms.numbered} {number}", terms.fingerprint)
     account = _account(site, terms, cost, site.paid if permit is None else permit, words)
     reply = protocol.reply(asked.question, own, cost, account, source)
     if keys is not None and roster is not None:
-        what = Question(terms.fingerprint, counted, roster, asked.context)
+        what = Question(terms.fingerprint, number, roster, asked.context)
         reply = masked(reply, keys, what)
         forget(_run_file(site))
     return Answer(reply, cost.guarantee, cost.sigma, n)

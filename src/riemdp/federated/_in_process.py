@@ -13,9 +13,10 @@ from ..manifolds._base import Point
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account
 from ..optimizers._checks import check_data, check_initial
-from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
+from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts, weighted_loss
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy._guarantee import PERSON
 from ..privacy._ledger import refuse_sent
 from ..privacy._permit import Permit
 from ..problems import Problem
@@ -86,7 +87,6 @@ def run_in_process(
     ledger: Ledger | None = None,
     record_every: int = 0,
     groups: Sequence[object] | None = None,
-    records_per_person: int | None = None,
 ) -> FederatedResult:
     """Run PriRFed with every agent in this process.
 
@@ -113,8 +113,6 @@ def run_in_process(
             stands in `result.guarantee.assumes`. A person with records at k sites has the guarantee
             of a group of k, `result.guarantee.for_records().group(k)`; with local noise and
             "round-robin" also that of k such runs, `.repeat(k)`.
-        records_per_person: With `groups`: how many records of one person enter an answer at most;
-            public. It decides memory and time, and not privacy. None: 16.
 
     Returns:
         The result.
@@ -138,8 +136,7 @@ def run_in_process(
     problem = prirfed.problem
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
-    places = places_of(groups, records_per_person)
-    data = AgentsData(problem, datasets, groups, places)
+    data = AgentsData(problem, datasets, groups)
     plan = plan_federated(prirfed, data.sizes, budget, noise_std=noise_std)
     plan = plan if groups is None else plan.for_people()
     source = noise_source(rng)
@@ -171,12 +168,10 @@ def run_in_process(
         permit.close()
     result = result_of(
         server,
-        plan,
         reproducible=source.reproducible,
         status=status,
         history=History(rows),
         gradient_calls=agents.gradients,
-        places=None if groups is None else places,
     )
     return replace(result, receipt=permit.receipt)
 
@@ -192,23 +187,21 @@ def _rounds_of(server: Coordinator, agents: _Agents) -> Iterator[int]:
 
 def result_of(
     server: Coordinator,
-    plan: FederatedPlan,
     *,
     reproducible: bool,
     status: str,
     history: History | None = None,
     gradient_calls: int = 0,
     engine: str = "",
-    places: int | None = None,
 ) -> FederatedResult:
     """What a run that a server has ended, or was interrupted in, gives back; `engine` names what
-    carried its messages, and `places` says how many records of one person entered an answer.
+    carried its messages.
     """
-    prirfed = server.prirfed
-    of_people: dict[str, Any] = {}
-    if places is not None:
+    prirfed, plan = server.prirfed, server.plan
+    facts: dict[str, Any] = {}
+    if plan.guarantee.unit == PERSON:
         people = sum(server.sizes.values())
-        of_people = {"people": people, "records_per_person": places, "person_is": PERSON_IS}
+        facts = {"people": people, "records_per_person": MOST, "person_is": PERSON_IS}
     return FederatedResult(
         value=server.value,
         guarantee=server.guarantee(),
@@ -233,7 +226,7 @@ def result_of(
             "numerics": numerics_of(prirfed, plan),
             "noise_of_a_round": noise_of_a_round(prirfed, plan),
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
-            **of_people,
+            **facts,
         },
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
@@ -344,7 +337,7 @@ class AgentsData:
         sizes: How many records, or people, each has: public.
     """
 
-    def __init__(self, problem: Problem, datasets: Any, groups: Any, places: int):
+    def __init__(self, problem: Problem, datasets: Any, groups: Any):
         if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
             raise InvalidArgument(
                 "argument `datasets` must be a sequence with one data set per agent"
@@ -365,7 +358,7 @@ class AgentsData:
                 with named("groups", "agent", i):
                     self._people.append(Membership(labels, n, of="datasets"))
             labelled = zip(self.records, groups, strict=True)
-            self.held = [Belonging(data, labels, places) for data, labels in labelled]
+            self.held = [Belonging(data, labels) for data, labels in labelled]
             self.sizes = [people.n for people in self._people]
 
     def objective(self, w: Point) -> float:

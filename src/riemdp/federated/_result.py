@@ -86,10 +86,8 @@ def told_result(terms: Setup, path: str | os.PathLike[str]) -> tuple[FederatedRe
         _check_same(_leaves("point", server.value), arrays, "the rounds end at")
     done = result_of(
         server,
-        server.plan,
         reproducible=facts["private"] is not True,
         status="completed" if server.finished else "interrupted",
-        places=terms.records_per_person if terms.of_people else None,
     )
     return done, digest
 

@@ -84,7 +84,7 @@ class Rounds(Protocol):
         """The records; with their labels where people are protected."""
         if not self.setup.of_people:
             return records
-        return Belonging(records, groups, self.setup.records_per_person)
+        return Belonging(records, groups)
 
 
 class LocalRounds(Rounds):

@@ -21,7 +21,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._common import needs_log
 from ..mechanisms._search_plan import SearchPlan, plan_search
-from ..optimizers._people import MOST, refuse_public_parts
+from ..optimizers._people import refuse_public_parts
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ._accounting import calibrate, most_participations, of_person, plan_shared
@@ -178,8 +178,6 @@ class Setup(Terms):
             the sites tell their records apart by labels, which stay with them; the numbers of
             *people* take the place of the numbers of records, and every person counts once. All
             records of a person are assumed to be at one site.
-        records_per_person: With unit "person": how many records of one person enter an answer at
-            most. It decides memory and time, and not privacy.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -191,7 +189,6 @@ class Setup(Terms):
     budget: Budget | None
     agents: int
     min_agents: int | None = None
-    records_per_person: int = MOST
 
     def __post_init__(self) -> None:
         if not isinstance(self.prirfed, PriRFed):
@@ -219,7 +216,6 @@ class Setup(Terms):
             raise InvalidArgument(
                 f"argument `parties` has {len(self.parties)} sites and `agents` is {self.agents}"
             )
-        integer("records_per_person", self.records_per_person)
         if self.unit == PERSON:
             try:
                 refuse_public_parts(self.prirfed.problem)
@@ -308,7 +304,7 @@ class Setup(Terms):
             "noise": (prirfed.noise, prirfed.tolerated),
             "grid": None if self.shared is None else self.shared.grid,  # of every record
             "budget": self.budget,
-            "unit": (self.unit, self.records_per_person) if self.of_people else self.unit,
+            "unit": self.unit,
         }
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import InvalidArgument
 from .._isolation import isolated
 from ..manifolds._base import Point
 from ..problems._frechet import Weighted
@@ -25,17 +25,8 @@ from ..problems._problem import Batch, Problem
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 
-MOST = 16  # records of one person that enter a run, where nothing else is said
+MOST = 16  # records of one person that enter a run
 PERSON_IS = "one gradient each: the mean of the clipped gradients of that person's records"
-
-
-def places_of(groups: object, places: int | None) -> int:
-    """How many records of one person enter: a public option that goes with `groups`."""
-    if places is None:
-        return MOST
-    if groups is None:
-        raise invalid("records_per_person", places, "it goes with `groups`; leave it out")
-    return integer("records_per_person", places)
 
 
 class Whose(NamedTuple):

@@ -16,6 +16,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ..._errors import BudgetExceeded, InvalidArgument, RiemdpError
+from .. import _door
 from .._check import labels_of_file, load_file
 from .._door import admit, answer, next_key, protocol_of
 from .._search_sites import Ask
@@ -137,10 +138,9 @@ class _Handlers:
                 here,
                 terms,
                 found.records,
-                _question(sent, terms),
-                number,
-                _members(message),
-                agreement=fact(sent, "agreement"),
+                _door.Message(
+                    _question(sent, terms), number, _members(message), fact(sent, "agreement")
+                ),
                 groups=found.labels,
                 sigma=found.sigma,
                 rng=None if self.rng is None else _seed(self.rng, here.name, number),

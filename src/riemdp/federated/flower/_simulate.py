@@ -19,7 +19,6 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from ...manifolds._base import Point
 from ...optimizers._checks import check_initial
-from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
 from ...privacy._guarantee import PERSON
 from ...privacy._ledger import refuse_sent
@@ -49,7 +48,6 @@ def simulate(
     *,
     ledger: Ledger | None = None,
     groups: Sequence[object] | None = None,
-    records_per_person: int = MOST,
 ) -> FederatedResult:
     """Run PriRFed with one virtual site for each data set, which answers Flower's messages.
 
@@ -72,11 +70,11 @@ def simulate(
     """
     refuse_sent(budget, ledger)
     point = check_initial(prirfed.problem, initial)
-    data = AgentsData(prirfed.problem, datasets, groups, records_per_person)
+    data = AgentsData(prirfed.problem, datasets, groups)
     setup = Setup(prirfed, point, budget, agents=len(data.sizes))
     labels = None if groups is None else list(groups)
     if labels is not None:
-        setup = dataclasses.replace(setup, unit=PERSON, records_per_person=records_per_person)
+        setup = dataclasses.replace(setup, unit=PERSON)
     plan = plan_federated(prirfed, data.sizes, budget)
     plan = plan.for_people() if setup.of_people else plan
     source = noise_source(rng)
@@ -96,11 +94,9 @@ def simulate(
         server = drive(setup, GridTransport(nodes, setup, ttl=_TTL), source, timing=_TIMING)
     result = result_of(
         server,
-        plan,
         reproducible=source.reproducible,
         engine=" on Flower",
         status="completed" if server.finished else "interrupted",
-        places=None if groups is None else records_per_person,
     )
     return dataclasses.replace(result, receipt=permit.receipt)
 
