@@ -114,10 +114,9 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
 
         facts["it assumes"] = ONE_SITE
     if records is not None:
-        from ..federated import plan_federated
         from ..federated._door import protocol_of
 
-        plan = plan_federated(setup.prirfed, [records] * setup.agents, budget)
+        plan = setup.plan([records] * setup.agents)
         one, whole = plan.local[records], protocol_of(setup).whole(records)
         facts["one answer costs"] = f"epsilon {one.epsilon(budget.delta):.4g}"
         facts["all answers cost"] = (

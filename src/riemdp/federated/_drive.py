@@ -11,7 +11,6 @@ from typing import Any
 from .._errors import InvalidArgument
 from ..mechanisms import Release
 from ..randomness import NoiseSource
-from ._accounting import FederatedPlan, plan_federated
 from ._coordinator import Coordinator, RoundRecord, rounds_of
 from ._journal import Journal
 from ._over_sites import mechanism_of
@@ -26,18 +25,13 @@ def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource
     """
     return Coordinator(
         setup.prirfed,
-        _plan(setup, sizes),
+        setup.plan(sizes.values()),
         dict(sizes),
         setup.initial,
         setup.budget,
         source,
         agreement=setup.fingerprint,
     )
-
-
-def _plan(setup: Setup, sizes: Mapping[str, int]) -> FederatedPlan:
-    plan = plan_federated(setup.prirfed, list(sizes.values()), setup.budget, agents=setup.agents)
-    return plan.for_people() if setup.of_people else plan
 
 
 def resumed(setup: Setup, facts: Mapping[str, Any], source: NoiseSource) -> Coordinator:
@@ -105,7 +99,7 @@ def _invited(server: Coordinator, setup: Setup, sites: Sites) -> tuple[str, ...]
     there = sites.there(server.fewest)
     joined = {name: n for name, n in there.items() if name not in server.sizes}
     if joined:
-        server.enrol(joined, _plan(setup, server.sizes | joined))
+        server.enrol(joined, setup.plan((server.sizes | joined).values()))
         log.info("%d joined late; %d agents enrolled", len(joined), len(server.sizes))
     eligible = [name for name, records in there.items() if server.sizes[name] == records]
     many, done = len(eligible), len(server.records)

@@ -11,18 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._ends import end_of
 from ..inference import Observation, Query
-from ..inference._error_law import capped, gaussian_law, shrunk_law
+from ..inference._error_law import capped, gaussian_law
 from ..manifolds import Euclidean
 from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._lattice import check_drawable
-from ..mechanisms._private_ball import facts_of_search, observed
+from ..mechanisms._private_ball import facts_of_search, mean_from
 from ..mechanisms._search_records import final_radius, outside_of
-from ..mechanisms._shrinking import kept
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import LATTICE
 from ..privacy._permit import Permit
@@ -170,33 +168,23 @@ class MeanOverSites(OverSites):
 
     def drawn(self, server: SumsOverSites) -> Drawn:
         """A point."""
-        manifold = self.manifold
         found = run_search(self.terms.plan, server)
         center, r = server.center, server.size(found.radius)
         stretch = found.plan.stretch
         outside = outside_of(server, found, found.radius)
         left, variance = float(server.left), self.terms.variance
-        ask = server.tangents(r, left * (1.0 - variance))
-        heard = server.summed(ask)
-        noisy, deviation = stretch * heard.mean, stretch * heard.deviation
-        shorter = kept(self.noise.each, manifold, center, noisy, deviation, r)
-        value = end_of(manifold, center, shorter)
-        lengths = gaussian_law(manifold.dim, deviation, exact=False)
-        query = TangentMean(Domain(manifold, center, r), heard.records)
-        spread: dict[str, Any] = {}
-        if variance > 0.0:
-            spread = self._variance(server, value, r, left * variance, stretch)
-        facts = self._facts(server, found) | {
+        heard = server.summed(server.tangents(r, left * (1.0 - variance)))
+        query, each = TangentMean(Domain(self.manifold, center, r), heard.records), self.noise.each
+        facts = {
             "ball": Ball(center, r),
             "radius": r,
             "query": Query.TANGENTS,
             "outside": outside,
-            **spread,
         }
-        seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
-        law = shrunk_law(manifold, r, lengths)
-        sensitivity = stretch * ask.sensitivity / heard.records
-        return Drawn(value, deviation, sensitivity, law, facts, seen)
+        drawn = mean_from(query, each, heard.mean, heard.deviation, heard.slack, stretch, facts)
+        if variance > 0.0:
+            facts |= self._variance(server, drawn.value, r, left * variance, stretch)
+        return dataclasses.replace(drawn, details=self._facts(server, found) | facts)
 
     def _variance(
         self, server: SumsOverSites, center: Point, r: float, share: float, stretch: float

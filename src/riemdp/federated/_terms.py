@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +24,14 @@ from ..mechanisms._search_plan import SearchPlan, plan_search
 from ..optimizers._people import refuse_public_parts
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON, RECORD, UNITS
-from ._accounting import calibrate, most_participations, of_person, plan_shared
+from ._accounting import (
+    FederatedPlan,
+    calibrate,
+    most_participations,
+    of_person,
+    plan_federated,
+    plan_shared,
+)
 from ._prirfed import NOISES, PriRFed
 from ._search_sites import (
     KINDS,
@@ -259,6 +266,11 @@ class Setup(Terms):
         if self.budget is None:
             return None
         return calibrate(self.prirfed, records, self.agents, self.budget)
+
+    def plan(self, sizes: Iterable[int]) -> FederatedPlan:
+        """Noise and guarantees for sites with these numbers of records, or people."""
+        plan = plan_federated(self.prirfed, list(sizes), self.budget, agents=self.agents)
+        return plan.for_people() if self.of_people else plan
 
     @property
     def shared(self) -> SharedSum | None:

@@ -212,30 +212,7 @@ class AdaptiveMean(OfRecords):
             "query": Query.MEAN if isinstance(query, FrechetMean) else Query.TANGENTS,
             "outside": outside_of(records, found, found.radius),
         }
-        return self._made(query, noisy, scale, slack, found.plan.stretch, facts)
-
-    def _made(
-        self,
-        query: FrechetMean | TangentMean,
-        noisy: Floats,
-        scale: float,
-        slack: float,
-        stretch: float,
-        facts: dict[str, Any],
-    ) -> Drawn:
-        """What is released: a function of noisy coordinates and of public facts. `slack` is what
-        rounding to a grid adds to the noise, `stretch` what both are multiplied by.
-        """
-        local = query.frame.local if isinstance(query, FrechetMean) else query.domain
-        noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
-        shorter = kept(self.noise, local.manifold, local.center, noisy, scale, local.radius)
-        released = end_of(local.manifold, local.center, shorter)
-        if isinstance(query, FrechetMean):
-            released = query.frame.back(released)
-        lengths = lengths_of(self.noise, scale, self.manifold.dim)
-        law = shrunk_law(self.manifold, local.radius, lengths)
-        seen = observed(query, noisy, lengths, slack, stretch)
-        return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
+        return mean_from(query, self.noise, noisy, scale, slack, found.plan.stretch, facts)
 
     def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
         """The last query, chosen by released numbers: the mean of the clamped records where its
@@ -248,6 +225,31 @@ class AdaptiveMean(OfRecords):
             except InvalidArgument:  # float64 does not resolve the ball that was found
                 pass
         return TangentMean(domain, self.n)
+
+
+def mean_from(
+    query: FrechetMean | TangentMean,
+    noise: Noise,
+    noisy: Floats,
+    scale: float,
+    slack: float,
+    stretch: float,
+    facts: dict[str, Any],
+) -> Drawn:
+    """The mean in a ball that was found: a function of its noisy coordinates and of public facts.
+    `slack` is what rounding to a grid adds to the noise, `stretch` what both are multiplied by.
+    """
+    manifold = query.domain.manifold
+    local = query.frame.local if isinstance(query, FrechetMean) else query.domain
+    noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
+    shorter = kept(noise, local.manifold, local.center, noisy, scale, local.radius)
+    released = end_of(local.manifold, local.center, shorter)
+    if isinstance(query, FrechetMean):
+        released = query.frame.back(released)
+    lengths = lengths_of(noise, scale, manifold.dim)
+    law = shrunk_law(manifold, local.radius, lengths)
+    seen = observed(query, noisy, lengths, slack, stretch)
+    return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
 
 
 def observed(

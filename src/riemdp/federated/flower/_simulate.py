@@ -24,7 +24,6 @@ from ...privacy._guarantee import PERSON
 from ...privacy._ledger import refuse_sent
 from ...privacy._permit import Permit
 from ...randomness import noise_source
-from .._accounting import plan_federated
 from .._drive import drive
 from .._in_process import AgentsData, FederatedResult, permits_of, result_of
 from .._prirfed import PriRFed
@@ -75,8 +74,7 @@ def simulate(
     labels = None if groups is None else list(groups)
     if labels is not None:
         setup = dataclasses.replace(setup, unit=PERSON)
-    plan = plan_federated(prirfed, data.sizes, budget)
-    plan = plan.for_people() if setup.of_people else plan
+    plan = setup.plan(data.sizes)
     source = noise_source(rng)
     with (
         _workplace(setup, len(data.sizes)) as (setup, folder),
