@@ -153,7 +153,11 @@ def admit(
     protocol = protocol_of(terms)
     check_agreement(site, terms, agreement)
     n = protocol.size(site.name, records, groups)
-    check_cost(site, terms, protocol.cost(None, n, _known(sigma)))
+    cost = protocol.cost(None, n, _known(sigma))
+    check_cost(site, terms, cost)
+    if cost.part is not None and not site.is_charged(terms.fingerprint):
+        with declining():
+            Account(site.ledger).check(cost.part.whole)
     return n
 
 
@@ -227,11 +231,9 @@ def check_cost(site: Site, terms: Setup | SearchTerms, cost: Cost) -> None:
         raise declined("there would be less noise than this site allows")
     if site.one_answer is not None and not cost.guarantee.within(site.one_answer):
         raise declined("one answer would cost more than this site allows")
-    due = cost.guarantee
-    if cost.part is not None:  # a search is charged as a whole, when its first answer is counted
-        due = due.repeat(0) if site.is_charged(terms.fingerprint) else cost.part.whole
-    with declining():
-        _account(site, terms, cost, site.paid).check(due)
+    if cost.part is None:  # a search is charged as a whole, when its first answer is counted
+        with declining():
+            _account(site, terms, cost, site.paid).check(cost.guarantee)
 
 
 def _account(
