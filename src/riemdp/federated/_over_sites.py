@@ -175,7 +175,7 @@ class MeanOverSites(OverSites):
         left, variance = float(server.left), self.terms.variance
         heard = server.summed(server.tangents(r, left * (1.0 - variance)))
         query, each = TangentMean(Domain(self.manifold, center, r), heard.records), self.noise.each
-        facts = {
+        facts: dict[str, Any] = {
             "ball": Ball(center, r),
             "radius": r,
             "query": Query.TANGENTS,
