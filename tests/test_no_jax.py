@@ -45,6 +45,7 @@ for space, X, radius in (
     (R.PoincareBall(2), lifted[:, 1:] / (1.0 + lifted[:, :1]), 1.0),
     (R.Grassmann(5, 2), frames, 0.3),
     (R.SpecialOrthogonal(3), -np.linalg.qr(np.eye(3) + 0.1 * rng.normal(size=(200, 3, 3)))[0], 0.3),
+    (R.KendallShapes(5), R.KendallShapes(5).project(frames), 0.3),
     (R.Product(sphere, R.Euclidean(2)), (unit, flat), 0.5),
 ):
     ball = R.Ball(space.origin, radius)
@@ -57,6 +58,8 @@ for mechanism in ("wrapped-gaussian", "riemannian-laplace", "extrinsic-gaussian"
 without(R.frechet_mean, sphere, unit)
 without(R.plan_mean_direction, sphere, 200, budget)
 without(R.private_mean_direction, sphere, unit, budget)
+without(R.private_k_means, sphere, unit, 2, ball, budget)
+without(R.plan_k_means, sphere, ball, 200, budget, clusters=2)
 without(R.private_mean_direction, R.Grassmann(3, 1), unit[:, :, None], budget, groups=people)
 """,
     "balls, spreads and regions": """

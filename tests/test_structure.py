@@ -40,6 +40,7 @@ FACES = {
     "releases/_two_sample.py private_two_sample",
     "releases/_two_sample.py private_paired_samples",
     "releases/_geodesic_regression.py private_geodesic_regression",
+    "releases/_k_means.py private_k_means",
     "audit/_optimizers.py audit_optimizer",
     "cli/_mean.py mean",
     "cli/_pca.py pca",

@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "Stiefel",
         "SpecialOrthogonal",
         "Grassmann",
+        "KendallShapes",
     ),
     "mechanism": (
         "WrappedGaussian|wrapped-gaussian",

@@ -33,6 +33,7 @@ SPACES: dict[str, tuple[R.AbstractManifold, str]] = {
     "`Lorentz`": (R.Lorentz(4), "trees and hierarchies"),
     "`PoincareBall`": (R.PoincareBall(3), "the same, in the Poincare ball"),
     "`Grassmann`": (R.Grassmann(5, 2), "subspaces"),
+    "`KendallShapes`": (R.KendallShapes(5), "outlines, landmarks in the plane"),
     "`Product`": (R.Product(R.Sphere(3), R.SPDLogEuclidean(2)), "records of several parts"),
     "`SpecialOrthogonal`": (R.SpecialOrthogonal(3), "rotations"),
     "`Stiefel`": (R.Stiefel(5, 2), "frames"),

@@ -56,6 +56,7 @@ from .inference import two_sample_test as two_sample_test
 from .manifolds import AbstractManifold as AbstractManifold
 from .manifolds import Euclidean as Euclidean
 from .manifolds import Grassmann as Grassmann
+from .manifolds import KendallShapes as KendallShapes
 from .manifolds import Lorentz as Lorentz
 from .manifolds import PoincareBall as PoincareBall
 from .manifolds import Product as Product
@@ -100,6 +101,7 @@ from .randomness import NoiseSource as NoiseSource
 from .randomness import noise_source as noise_source
 from .releases import GeodesicModel as GeodesicModel
 from .releases import plan_geodesic_regression as plan_geodesic_regression
+from .releases import plan_k_means as plan_k_means
 from .releases import plan_mean_direction as plan_mean_direction
 from .releases import plan_private_comparison as plan_private_comparison
 from .releases import plan_private_mean as plan_private_mean
@@ -109,6 +111,7 @@ from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geodesic_regression as private_geodesic_regression
 from .releases import private_geometric_median as private_geometric_median
+from .releases import private_k_means as private_k_means
 from .releases import private_mean_direction as private_mean_direction
 from .releases import private_paired_samples as private_paired_samples
 from .releases import private_two_sample as private_two_sample

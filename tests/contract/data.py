@@ -16,6 +16,7 @@ SPHERE = riemdp.Sphere(3)
 LINES = riemdp.Grassmann(3, 1)
 FLAT = riemdp.Euclidean(3)
 BALL = riemdp.Ball(np.eye(2), 1.0)
+SHAPES = riemdp.KendallShapes(4)
 CAP = riemdp.Ball(SPHERE.origin, 0.5)
 CUBE = riemdp.Ball(np.zeros(3), 1.0)
 SEARCH = riemdp.AdaptiveBall(riemdp.Ball(np.eye(2), 1.0))
@@ -57,6 +58,17 @@ def directions(seed, n=N):
     y = _short(seed, n, 0.3)
     x = origin + y - (y @ origin)[:, None] * origin
     return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def shape_at(y):
+    """The shape at tangent vectors of these coordinates at the origin."""
+    origin = SHAPES.origin
+    return SHAPES.exp(origin, SHAPES.from_coordinates(origin, y))
+
+
+def outlines(seed, n=N):
+    """Shapes of four landmarks within .8 of the square."""
+    return shape_at(np.random.default_rng(seed).uniform(-0.4, 0.4, (n, SHAPES.dim)))
 
 
 def axes(seed, n=N):

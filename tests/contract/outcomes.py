@@ -20,6 +20,7 @@ import numpy as np
 
 from riemdp import Budget, Ledger
 
+from . import data as d
 from .entry import LEDGER, Data, Entry, Given, numbers
 
 SEED = 1
@@ -137,6 +138,9 @@ def far(record: Any) -> list[tuple[str, Any]]:
     shape = np.shape(record)
     if shape[1:] == (1,):  # an axis
         return [(name, x[:, None]) for name, x in far(np.ravel(record))]
+    if shape == d.SHAPES.shape:
+        far_shape = d.shape_at([1.5, 0.0, 0.0, 0.0])
+        return [("a far shape", far_shape), ("the cut locus", d.SHAPES.origin[::-1])]
     if len(shape) == 2:
         unit, turned = np.eye(*shape), np.array([[1.0, 0.9], [0.9, 1.0]])
         scales = [1e6, 1e-6, 1e150]

@@ -222,6 +222,15 @@ MEANS = (
         refusals=(*COMMON, *WRONG_BALL, Refusal({"ball": Ball(d.SPHERE.origin, 3.0)}, why="wide")),
     ),
     mean(
+        "shapes",
+        d.plain(d.outlines),
+        space=d.SHAPES,
+        ball=Ball(d.SHAPES.origin, 1.0),
+        mechanism="tangent-mean",
+        moved=coordinates,
+        refusals=(*COMMON, *WRONG_BALL),
+    ),
+    mean(
         "flat",
         d.plain(d.short_rows),
         space=d.FLAT,
@@ -400,7 +409,24 @@ CURVES = (
 )
 
 PEOPLE = d.of_people(d.matrices)
+START = np.stack([np.eye(2), np.diag([3.0, 1.0])])  # centres of clusters
+CLUSTERS = tuple(
+    Refusal({"clusters": wrong}) for wrong in (0, 2.5, None, "two", np.zeros((2, 7)), 61)
+)
+
+
+def clusters(variant, *, refusals=(), **facts):
+    """A row of `private_k_means`, of one round: that is what its first answer shows."""
+    facts = {"ball": d.BALL, "clusters": START, "rounds": 1, "moved": of_first_sample} | facts
+    claim, refused = facts.pop("claim", "class means"), (*COMMON, *CLUSTERS, *refusals)
+    return function("private_k_means", variant, claim, refusals=refused, **facts)
+
+
 OTHERS = (
+    clusters("public ball", refusals=(*WRONG_BALL, Refusal({"rounds": 0}))),
+    clusters("public ball, pure", budget=PURE),
+    clusters("private ball", ball=None, claim="private ball", moved=None, refusals=(FEW,)),
+    clusters("people", make=PEOPLE, refusals=WRONG_GROUPS),
     *CURVES,
     comparison("public ball", ball=d.BALL, moved=of_first_sample, refusals=WRONG_BALL),
     comparison("public ball, pure", ball=d.BALL, moved=of_first_sample, budget=PURE),

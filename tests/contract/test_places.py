@@ -66,6 +66,8 @@ def test_the_same_record_at_every_place(entry):
 def still(records):
     """What adds nothing: the centre of the spaces, and for rows the zero."""
     shape = records.shape[1:]
+    if shape == d.SHAPES.shape:
+        return d.SHAPES.origin
     if len(shape) == 2:
         return np.eye(*shape)
     is_direction = np.allclose(np.linalg.norm(records, axis=1), 1.0)

@@ -38,6 +38,7 @@ NO_RELEASE = {
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierRow": "a plan, from public numbers",
     "riemdp.releases.ComparisonRow": "a plan, from public numbers",
+    "riemdp.releases.ClusterRow": "a plan, from public numbers",
     "riemdp.releases.CurveRow": "a plan, from public numbers",
     "riemdp.releases.DirectionRow": "a plan, from public numbers",
     "riemdp.estimators.plan_private_regressor": "a plan, from public numbers",

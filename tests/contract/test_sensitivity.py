@@ -108,6 +108,8 @@ def corners(entry, record, *, close):
     if entry.claim == "mean direction":
         apart = np.pi / 2 if np.ndim(record) == 2 else np.pi
         return [turned_by(angle, 1).reshape(np.shape(record)) for angle in (0.3, 0.3 + apart)]
+    if entry.variant == "shapes":
+        return [d.shape_at([side, 0.0, 0.0, 0.0]) for side in (1.4, -1.4)]
     if np.ndim(record) == 2:
         return [1e6 * np.eye(2), 1e-6 * np.eye(2), np.eye(2)]
     if is_direction(entry):
@@ -124,6 +126,8 @@ def anywhere(entry, record, rng, *, close):
     if entry.claim == "mean direction":
         row = rng.normal(size=np.shape(record))
         return row / np.linalg.norm(row)
+    if entry.variant == "shapes":
+        return d.shape_at(rng.normal(size=4))
     if np.ndim(record) == 2:
         return np.asarray(d.SPD.exp(np.eye(2), 6 * y))
     if is_direction(entry):

@@ -48,6 +48,7 @@ RESULTS = {
     "riemdp.optimizers.History",
     "riemdp.optimizers.HistoryRow",
     "riemdp.optimizers.Plan",
+    "riemdp.releases.ClusterRow",
     "riemdp.releases.ComparisonRow",
     "riemdp.releases.CurveRow",
     "riemdp.releases.DirectionRow",

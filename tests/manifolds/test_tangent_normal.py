@@ -32,6 +32,7 @@ SPACES = {
     "Stiefel",
     "SpecialOrthogonal",
     "Grassmann",
+    "KendallShapes",
     "Product",
 }
 
@@ -95,6 +96,10 @@ def tangent_space(space: str, p: np.ndarray) -> list[np.ndarray]:
             return [e - 0.5 * p @ (p.T @ e + e.T @ p) for e in units]
         case "Grassmann":
             return [e - p @ (p.T @ e) for e in units]
+        case "KendallShapes":
+            turned = p @ [[0.0, 1.0], [-1.0, 0.0]]
+            level = [e - e.mean(axis=0) for e in units]
+            return [e - np.sum(p * e) * p - np.sum(turned * e) * turned for e in level]
         case "SPDAffineInvariant" | "SPDLogEuclidean" | "SPDBuresWasserstein":
             return [e + e.T for e in units]
         case "Euclidean" | "PoincareBall":

@@ -10,6 +10,7 @@ from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
 from ._rotations import SpecialOrthogonal
+from ._shapes import KendallShapes
 from ._spd_affine import SPDAffineInvariant
 from ._spd_bures import SPDBuresWasserstein
 from ._spd_by_name import spd
@@ -21,6 +22,7 @@ __all__ = [
     "AbstractManifold",
     "Euclidean",
     "Grassmann",
+    "KendallShapes",
     "Lorentz",
     "ManifoldCheckError",
     "PoincareBall",

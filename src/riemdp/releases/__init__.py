@@ -11,6 +11,8 @@ from ._curve_plan import plan_geodesic_regression
 from ._direction import DirectionRow as DirectionRow
 from ._direction import plan_mean_direction, private_mean_direction
 from ._geodesic_regression import GeodesicModel, private_geodesic_regression
+from ._k_means import ClusterRow as ClusterRow
+from ._k_means import plan_k_means, private_k_means
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
@@ -25,6 +27,7 @@ from ._variance import private_frechet_variance
 __all__ = [
     "GeodesicModel",
     "plan_geodesic_regression",
+    "plan_k_means",
     "plan_mean_direction",
     "plan_private_comparison",
     "plan_private_mean",
@@ -34,6 +37,7 @@ __all__ = [
     "private_frechet_variance",
     "private_geodesic_regression",
     "private_geometric_median",
+    "private_k_means",
     "private_mean_direction",
     "private_paired_samples",
     "private_two_sample",
