@@ -531,7 +531,7 @@ def test_the_probability_of_leaving_float64_is_never_below_the_true_one(monkeypa
 @pytest.mark.parametrize("k", [2, 3, 7, 20])
 def test_the_mean_volume_of_a_sphere_is_between_its_bounds(k):
     """The mean over directions of the factor of volume: moments and bounds against draws."""
-    u = np.asarray(Means.direction_spectra(k, 20_000, R.noise_source(5)))
+    u = np.asarray(Means.direction_spectra(k, 5_000, R.noise_source(5)))
     gaps = u[:, :, None] - u[:, None, :]
     n, c = Means.mean_at_least(k)
     proposal = Means.affine_proposal(k, 0.01, math.inf)
