@@ -20,7 +20,7 @@ def on_config(config):
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
-# A lemma of a proof page can be linked: proofs/ledger.html#lemma-4.
+# A lemma of a proof page can be linked: proofs/composition.html#lemma-4.
 _LEMMA = re.compile(r"^\*\*(Lemma|Theorem) (\d+)\b", re.MULTILINE)
 
 
