@@ -53,7 +53,6 @@ NO_RELEASE = {
     "riemdp.federated.Setup": "settings of a run, agreed in public",
     "riemdp.federated.Site": "limits of a site; what it answers by is `answer`",
     "riemdp.federated.Coordinator": "the server, which sees released numbers only",
-    "riemdp.federated.flower.client_app": "carries messages; what it answers by is `answer`",
     "riemdp.report.PrivacyReport": "describes a release",
     "riemdp.report.privacy_report": "describes a release",
     "riemdp.mechanisms.AbstractMechanism": "the base of mechanisms; each has its row",
