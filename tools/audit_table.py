@@ -702,7 +702,9 @@ def _sides() -> tuple[Any, Any]:
 
 
 def _stretched(x: Any, rng: Any) -> Any:
-    """A fit of one domain; an attacker adds up the mean and, with more weight, the dispersion."""
+    """A fit of one domain; an attacker adds up the mean and, with more weight, the dispersion less
+    that of records that are all at the centre.
+    """
     fitted = riemdp.PrivateTLScale(
         metric="logeuclid",
         budget=BUDGET,
@@ -710,8 +712,9 @@ def _stretched(x: Any, rng: Any) -> Any:
         random_state=int(rng.integers(0, 2**31)),
     ).fit(x)
     _, dispersion = fitted.releases_[""]
-    mean = np.log(fitted.centers_[""][0, 0])
-    return _number(0.75 * mean + dispersion.observation.coordinates[0], fitted.guarantee_)
+    mean = np.asarray(fitted.manifold_.log(np.eye(2), fitted.centers_[""]))
+    spread = dispersion.observation.coordinates[0] - np.sum(mean**2)
+    return _number(0.75 * mean[0, 0] + spread, fitted.guarantee_)
 
 
 def _rotated(records: Any, rng: Any) -> Any:
