@@ -2,8 +2,8 @@
 
 from ._base import AbstractManifold
 from ._check import CheckReport as CheckReport
-from ._check import ManifoldCheckError, check
 from ._check import PropertyResult as PropertyResult
+from ._check import check
 from ._euclidean import Euclidean
 from ._grassmann import Grassmann
 from ._lorentz import Lorentz
@@ -24,7 +24,6 @@ __all__ = [
     "Grassmann",
     "KendallShapes",
     "Lorentz",
-    "ManifoldCheckError",
     "PoincareBall",
     "Product",
     "SPDAffineInvariant",

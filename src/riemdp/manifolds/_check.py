@@ -8,17 +8,11 @@ import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
+from .._errors import InvalidArgument, integer, invalid, real
 from . import _properties_of_derivatives  # noqa: F401  (it adds its own to the table)
 from ._base import AbstractManifold, Point
 from ._properties import PROPERTIES
 from ._sample import Sample, arguments_of, draw_sample, inputs_of
-
-
-class ManifoldCheckError(RiemdpError, AssertionError):
-    """`check(..., raise_on_failure=True)` found a property that does not hold. The message is the
-    whole report.
-    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +105,6 @@ def check(
     points: Point | None = None,
     tolerances: Mapping[str, float] | None = None,
     properties: Iterable[str] | None = None,
-    raise_on_failure: bool = False,
 ) -> CheckReport:
     """Run the property tests of this library on a manifold, one of its own or yours.
 
@@ -119,7 +112,7 @@ def check(
     inverse, transport is an isometry and continuous, the noise is isotropic, the volume density is
     the Jacobian of exp, ...), so no reference values are needed. Derivatives are compared with
     finite differences, transport with a pole ladder of short geodesics. Nothing is raised for a
-    property that fails; read `report.ok` or print the report.
+    property that fails: `assert report.ok, report`.
 
     Args:
         manifold: An instance of any subclass of `AbstractManifold`.
@@ -132,8 +125,6 @@ def check(
         points: Your own base points, shape (samples, *shape), instead of `random_point`.
         tolerances: Tolerances by the name of the property, which replace the default ones.
         properties: Names of the properties to run. Default: all; the rows of a report list them.
-        raise_on_failure: Raise `ManifoldCheckError` with the report as its message if a property
-            fails.
 
     Returns:
         A `CheckReport` with `ok`, `failures`, `rows` (name, error, tolerance, passed) and
@@ -142,7 +133,6 @@ def check(
 
     Raises:
         InvalidArgument: A property of that name does not exist, or an argument is out of range.
-        ManifoldCheckError: A property fails and `raise_on_failure` is True.
 
     Examples:
         >>> import riemdp
@@ -180,11 +170,9 @@ def check(
             False,
             _shown(error),
         )
-        return _finish(CheckReport(repr(manifold), (row,), ()), raise_on_failure)
+        return CheckReport(repr(manifold), (row,), ())
     rows = tuple(_run(manifold, sample, name, held_to) for name in chosen)
-    return _finish(
-        CheckReport(repr(manifold), rows, _not_offered(manifold, sample)), raise_on_failure
-    )
+    return CheckReport(repr(manifold), rows, _not_offered(manifold, sample))
 
 
 def _run(
@@ -230,9 +218,3 @@ def _shown(error: Exception) -> str:
         words = f"raised in {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
     text = f"{type(error).__name__}: {words}"
     return text if len(text) <= 160 else text[:157] + "..."
-
-
-def _finish(report: CheckReport, raise_on_failure: bool) -> CheckReport:
-    if raise_on_failure and not report.ok:
-        raise ManifoldCheckError(str(report))
-    return report

@@ -16,6 +16,7 @@ through `eigh` after all.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +52,10 @@ def _binomial(t: float, m: int) -> float:
     return out
 
 
-def _factorial_reciprocal(m: int) -> float:
-    return 1.0 / float(np.prod(np.arange(1, m + 1, dtype=np.float64)))
-
-
 # the m-th Taylor coefficient, m >= 2, of each function at an eigenvalue
 _TAYLOR: dict[str, Callable[[Array, int, float], Array]] = {
     "log": lambda x, m, t: (-1.0) ** (m - 1) / m * x ** (-m),
-    "exp": lambda x, m, t: jnp.exp(x) * _factorial_reciprocal(m),
+    "exp": lambda x, m, t: jnp.exp(x) / math.factorial(m),
     "power": lambda x, m, t: _binomial(t, m) * x ** (t - m),
     "floor": lambda x, m, t: jnp.zeros_like(x),
 }

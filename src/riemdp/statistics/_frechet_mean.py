@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,8 +116,8 @@ def frechet_mean(
     n = _count(manifold, records)
     w = None if weights is None else public_weights(weights, n)
     _check_records(manifold, records, n)
-    result, cautions = _solved(manifold, records, w, tol)
-    for caution in cautions:
+    result, caution = _solved(manifold, records, w, tol)
+    if caution is not None:
         warnings.warn(caution, SpreadWarning, stacklevel=2)
     if not result.converged:
         warnings.warn(
@@ -128,7 +127,7 @@ def frechet_mean(
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif cautions and not _is_minimum(manifold, result.value, records, w):
+    elif caution is not None and not _is_minimum(manifold, result.value, records, w):
         result = replace(result, converged=False)
         warnings.warn(
             f"the Fréchet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
@@ -158,14 +157,14 @@ def _records(manifold: AbstractManifold, X: Point) -> Point:
 @isolated
 def _solved(
     manifold: AbstractManifold, records: Point, w: Floats | None, tol: float
-) -> tuple[MeanResult, list[str]]:
+) -> tuple[MeanResult, str | None]:
     """The mean of checked records, and a sentence where it may be one of several."""
     heaviest = 0 if w is None else int(np.argmax(w))
     first = map_leaves(lambda x: x[heaviest], records)
     look = look_at(manifold, records, w)
     found: Found = mean_from(manifold, look, _start(manifold, records, w, first), tol)
     result = MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
-    return result, list(_of_spread(manifold, found.value, records, w))
+    return result, _caution(manifold, found.value, records, w)
 
 
 def _start(manifold: AbstractManifold, records: Point, w: Floats | None, first: Point) -> Point:
@@ -176,23 +175,22 @@ def _start(manifold: AbstractManifold, records: Point, w: Floats | None, first: 
     return start
 
 
-def _of_spread(
+def _caution(
     manifold: AbstractManifold, mean: Point, records: Point, w: Floats | None
-) -> Iterator[str]:
+) -> str | None:
     """A sentence where records lie so far from the mean that it may be one of several."""
     kappa = manifold.curvature_bounds[1]
-    if (
-        not 0 < kappa < math.inf
-    ):  # Bures-Wasserstein means of positive definite matrices are unique in any case
-        return
+    if not 0.0 < kappa < math.inf:  # Bures-Wasserstein means are unique in any case
+        return None
     radius = 0.5 * min(float(manifold.injectivity_radius(mean)), math.pi / math.sqrt(kappa))
     distances = in_parts(manifold, lambda x: np.asarray(manifold._dist(mean, x)), records)
-    if np.max(distances if w is None else distances[w > 0.0]) >= radius:
-        yield (
-            f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Fréchet"
-            " mean may not be unique, and what was found may be one of several. Clamp the records"
-            " into a smaller public ball (riemdp.Ball)"
-        )
+    if not np.max(distances if w is None else distances[w > 0.0]) >= radius:
+        return None
+    return (
+        f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Fréchet"
+        " mean may not be unique, and what was found may be one of several. Clamp the records into"
+        " a smaller public ball (riemdp.Ball)"
+    )
 
 
 @isolated
