@@ -67,8 +67,7 @@ def newton_orthonormalise(y: Array) -> Array:
     return 1.5 * y - 0.5 * (y @ (transpose(y) @ y))
 
 
-# ------------------------------------------------------------------------------------- scalar
-# functions of an angle
+# ---------------------------------------------------------------- functions of an angle
 def _angle_over_tan(x: Array) -> Array:
     """x cot(x), 1 at 0."""
     xp = namespace(x)
@@ -127,8 +126,7 @@ def _angle_over_sine_differences(c: Array) -> Array:
     return xp.where(near_zero, -_series(_RATIO_SERIES, ui, uj)[1], xp.where(apart, direct, close))
 
 
-# ------------------------------------------------------------------------------- functions of a
-# symmetric r x r matrix
+# ---------------------------------------------------------------- of a symmetric matrix
 def _with_change_of_angles(primals: Arrays, tangents: Arrays) -> Any:
     (g,), (dg,) = primals, tangents
     l, p = linalg.eigh(g)
@@ -189,8 +187,7 @@ def log_near_half_turns(cosines: Array, sines: Array) -> Array:
     return p @ v @ transpose(p)
 
 
-# ------------------------------------------------------------------- generalised functions of a
-# square r x r matrix
+# ---------------------------------------------------------------- of a square matrix
 def _generalised_function(
     value: Callable[[Array], Array], differences: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
@@ -253,10 +250,10 @@ def nearest_orthonormal(x: Array) -> Array:
     return a @ bt
 
 
-# --------------------------------------------------------------------------- matrix exponential,
-# cosine and sine by products Only products: derivatives of every order exist and no eigenvector is
-# chosen. All of them halve the angle `count` times, sum a Taylor polynomial and double back, in
-# variables that are small when the angle is (expm - I, I - cos), so that nothing is lost.
+# ---------------------------------------------------------------- exponential, cosine and sine
+# Only products: derivatives of every order exist and no eigenvector is chosen. All of them halve
+# the angle `count` times, sum a Taylor polynomial and double back, in variables that are small when
+# the angle is (expm - I, I - cos), so that nothing is lost.
 def _halvings(size: Array) -> Array:
     """How often to halve an angle of this size to bring it to 1/2; NaN beyond 0.5 * 2**16 (or if it
     is not finite).
@@ -331,8 +328,7 @@ def cos_sinc_root(g: Array) -> tuple[Array, Array]:
     return _repeated(double, (versine, ratio))
 
 
-# -------------------------------------------------------------------------------------------
-# rotations between frames
+# ---------------------------------------------------------------- rotations between frames
 def align(p: Array, q: Array) -> tuple[Array, Array]:
     """The representative q o^T of span(q) nearest to p, and o: p^T (q o^T) is then symmetric
     positive semidefinite.
@@ -419,8 +415,7 @@ def _align_to_first(p: Array) -> tuple[Array, Array]:
     return p @ transpose(o), o
 
 
-# -------------------------------------------------------------------------------------------------
-# volume densities
+# ---------------------------------------------------------------- volume densities
 def _with_change_of_density(power: int, primals: Arrays, tangents: Arrays) -> Any:
     (squares,), (change,) = primals, tangents
     xp = namespace(squares, change)

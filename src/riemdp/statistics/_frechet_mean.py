@@ -22,7 +22,7 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, held
 from ._people import people
 from ._sensitivity import public_weights
-from ._solver import Found, look_at, mean_from, moved
+from ._solver import Found, look_at, mean_from
 
 STEP = 1e-3  # of differences of the objective, whose rounding then bends it by less than 1e-8
 FLAT = 1e-5  # less than so much down is none: a mean may be one of a circle of minima
@@ -202,7 +202,7 @@ def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Floats | N
     look, units = look_at(manifold, X, w), np.eye(int(manifold.dim))
 
     def objective(c: Floats) -> float:
-        at = moved(manifold, mean, c)
+        at = manifold._exp_coordinates(mean, c)
         return 0.5 * float(mean_of(X, w, lambda part: np.asarray(manifold._squared_dist(at, part))))
 
     def bend(e: Floats) -> float:
@@ -210,7 +210,7 @@ def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Floats | N
         return ends / STEP**2
 
     def gradient(c: Floats) -> Floats:
-        at = moved(manifold, mean, c)
+        at = manifold._exp_coordinates(mean, c)
         v = manifold._transport(at, mean, manifold._from_coordinates(at, look(at).gradient))
         return np.asarray(manifold._to_coordinates(mean, v))
 

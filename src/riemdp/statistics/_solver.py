@@ -92,8 +92,8 @@ def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
             best = Found(point, seen.residual, passes)
         if seen.residual <= tolerance:
             break
-        step = moved(space, point, length * seen.gradient)
-        point = clamp(space, center, domain.radius, step)
+        end = space._exp_coordinates(point, length * seen.gradient)
+        point = clamp(space, center, domain.radius, end)
     return dataclasses.replace(best, passes=passes)
 
 
@@ -141,11 +141,6 @@ def plain_steps(domain: Domain, tolerance: float) -> int:
 
 
 # ------------------------------------------------------------------ steps
-def moved(manifold: AbstractManifold, point: Point, step: Floats) -> Point:
-    """The end of the geodesic from a point with this velocity, in coordinates."""
-    return manifold._exp_coordinates(point, step)
-
-
 def _accelerated(
     manifold: AbstractManifold, look: Look, start: Point, tolerance: float, most: int
 ) -> Found:
@@ -167,7 +162,7 @@ def _accelerated(
             point, seen, history = best[0].value, best[1], _History()
         length = shorter * _usual_length(manifold, seen)
         step = history.step(seen.gradient, length, 2.0 * math.sqrt(seen.square))
-        point = moved(manifold, point, step)
+        point = manifold._exp_coordinates(point, step)
     assert best is not None
     return dataclasses.replace(best[0], passes=most)
 
