@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float
 
-    from .._namespace import Array, Floats
+    from .._namespace import Array
 
     Matrix: TypeAlias = Float[Array, "*batch k k"]
 
@@ -87,17 +87,8 @@ class SPDAffineInvariant(HomogeneousHadamard, AbstractSPD):
         lower, m, eig = relative_spectrum(p, q)
         return congruence(lower, sp.apply("log", m, eig))
 
-    def _log_sum(self, p: Matrix, q: Matrix, added: Callable[[Any], Any]) -> tuple[Floats, Any]:
-        if type(self) is not SPDAffineInvariant:  # a subclass may have logarithms of its own
-            return super()._log_sum(p, q, added)
-        _, _, eig = relative_spectrum(p, q)
-        logs = sp.logs(eig)
-        each = (eig.q * logs[:, None, :]) @ sp.transpose(eig.q)
-        whole, square = added((each, np.vecdot(logs, logs)))
-        return np.asarray(sp.pack(sp.sym(whole))), square
-
     def _radially(self, p: Matrix, q: Matrix) -> tuple[Array, Callable[[Array], Matrix]]:
-        if type(self) is not SPDAffineInvariant:
+        if type(self) is not SPDAffineInvariant:  # a subclass may have geodesics of its own
             return super()._radially(p, q)
         # One decomposition of each matrix gives both its logarithm and what lies on the way.
         xp, p = namespace(p, q), sp.sym(p)
