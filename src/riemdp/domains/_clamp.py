@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._isolation import isolated
 from .._namespace import namespace
 from .._trees import all_finite, leaves, map_leaves
 from ..manifolds import AbstractManifold
@@ -71,9 +72,10 @@ def _in_order(part: np.ndarray) -> np.ndarray:
 
 def clamp(manifold: AbstractManifold, center: Point, radius: float, x: Point) -> Point:
     """Records moved radially into the ball."""
-    return clamp_flagged(manifold, center, radius, x)[0]
+    return in_parts(manifold, functools.partial(flagged_batch, manifold, center, radius), x)[0]
 
 
+@isolated
 def clamp_flagged(
     manifold: AbstractManifold, center: Point, radius: float, x: Point
 ) -> tuple[Point, Array]:

@@ -329,20 +329,18 @@ class Frame:
             for a, b in zip(leaves(self.domain.center), leaves(there), strict=True)
         )
 
-    @isolated
-    def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
-        """Records (n, *shape) of the user's space, carried into the frame and moved into the ball.
-
-        Returns:
-            Records of `local.manifold`, every one within the radius of the center, and for each
-            whether it lay outside the ball or was no point. Both depend on its own record only; the
-            flags are as private as the records.
+    @constant
+    def clamp_flagged(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
+        """A function of records (n, *shape) of the user's space, which carries them into the frame
+        and moves them into the ball: to records of `local.manifold`, every one within the radius of
+        the center, and for each whether it lay outside the ball or was no point. Both depend on its
+        own record only; the flags are as private as the records.
         """
         d, local = self.domain, self.local
         if self.is_identity:
-            return clamp_flagged(d.manifold, d.center, d.radius, records)
+            return functools.partial(clamp_flagged, d.manifold, d.center, d.radius)
         there = local.manifold, local.center, d.radius
-        return carried_and_clamped(d.manifold, d.center, *there, records)
+        return functools.partial(carried_and_clamped, d.manifold, d.center, *there)
 
     @isolated
     def back(self, point: Point) -> Point:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._isolation import isolated
 from .._trees import all_finite
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
@@ -52,6 +53,7 @@ def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     return manifold._from_origin(center, x) if manifold._moves_to_origin else x
 
 
+@isolated
 def carried_and_clamped(
     manifold: AbstractManifold,
     center: Point,
