@@ -53,17 +53,13 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) ->
     batch = manifold._batch_shape(x)
     if len(batch) != 1 or namespace(x) is not np:
         return f(x)
-    (n,), rows = batch, rows_at_once(sum(leaf[:1].size for leaf in leaves(x)))
+    (n,), entries = batch, sum(leaf[:1].size for leaf in leaves(x))
+    rows = max(1, min(MOST_ROWS, ENTRIES // max(1, entries)))
     found = [
         f(map_leaves(lambda leaf, s=start: _in_order(leaf[s : s + rows]), x))
         for start in range(0, max(n, 1), rows)
     ]
     return found[0] if len(found) == 1 else map_leaves(lambda *parts: np.concatenate(parts), *found)
-
-
-def rows_at_once(entries: int) -> int:
-    """How many records of so many numbers are worked on at a time."""
-    return max(1, min(MOST_ROWS, ENTRIES // max(1, entries)))
 
 
 def _in_order(part: np.ndarray) -> np.ndarray:
@@ -82,8 +78,7 @@ def clamp_flagged(
     """Records moved radially into the ball, and which of them lay outside or were no points: a
     private flag of each record, from that record alone.
     """
-    move = functools.partial(flagged_batch, manifold, center, radius)
-    return in_parts(manifold, move, x)
+    return in_parts(manifold, functools.partial(flagged_batch, manifold, center, radius), x)
 
 
 def flagged_batch(
