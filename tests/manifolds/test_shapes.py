@@ -120,9 +120,15 @@ def test_landmarks_that_coincide_have_no_shape_and_records_are_told_why():
         KendallShapes(2)
 
 
-def test_triangles_have_every_property():
-    report = check(TRIANGLES, radius=1.2)
+def test_triangles_are_a_sphere_too():
+    names = ("frame_is_orthonormal", "exp_and_log_are_inverse", "transport_is_parallel")
+    report = check(TRIANGLES, radius=1.2, properties=names)
     assert report.ok, str(report)
+    p, q = TRIANGLES.random_point(0, (2, COUNT))
+    assert np.max(TRIANGLES.dist(p, q)) <= math.pi / 2
+    v = TRIANGLES.from_coordinates(p, np.tile([0.6, 0.0], (COUNT, 1)))
+    density = TRIANGLES.log_volume_density(p, v)  # of the sphere of radius 1/2
+    assert np.allclose(density, math.log(math.sin(1.2) / 1.2), atol=1e-14)
 
 
 # ------------------------------------------------------------------------------- sensitivities

@@ -108,6 +108,7 @@ class KMeansNoise(AbstractAtCentre):
             ball, purse = self.ball, self._purse(source)
             facts = {"ball": ball, "n": self.n}
         centres, answers, share = self._first(ball), [], purse.left / self.rounds
+        scale = 0.0
         while len(answers) < self.rounds:
             z, labels = nearest(self.manifold, centres, CLIP * ball.radius, value.X)
             joint = self.sums.joint(z, labels, value.members)

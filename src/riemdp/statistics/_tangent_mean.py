@@ -128,6 +128,6 @@ def clipped(y: Floats, radius: float) -> tuple[Floats, Flags]:
     return y * factor[:, None], longer
 
 
-def kept_shares(length: Floats | float, dim: int, deviation: float) -> Floats:
+def kept_shares(length: Floats | float, dim: int, deviation: Floats | float) -> Floats:
     """What James and Stein's estimate keeps of vectors of these lengths, noise included."""
     return np.maximum(0.0, 1.0 - max(dim - 2, 0) * (deviation / length) ** 2)
