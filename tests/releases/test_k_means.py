@@ -71,6 +71,7 @@ def test_without_noise_it_is_lloyds_algorithm_with_vectors_cut_off():
         assert np.allclose(answer, exact, atol=1e-3)
         centres = moved(centres, exact, 1e-9)
     assert np.allclose(made.value, centres, atol=1e-5)
+    assert "centres of 2 clusters, moved 3 times" in riemdp.report.privacy_report(made).html()
     assert made.details["sizes"] == pytest.approx([99.0, 100.0], abs=1e-3)
 
 

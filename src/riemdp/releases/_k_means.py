@@ -201,7 +201,7 @@ def plan_k_means(
         >>> ball, budget = riemdp.Ball(space.origin, 2.0), riemdp.Budget(1.0, 1e-6)
         >>> row = riemdp.plan_k_means(space, ball, 2000, budget, clusters=2)[0]
         >>> round(row.expected_error, 3), round(row.size, 1)
-        (0.024, 16.9)
+        (0.029, 20.7)
     """
     n, clusters = integer("n", n), integer("clusters", clusters)
     rounds = integer("rounds", rounds, at_least=1)
