@@ -22,6 +22,7 @@ from .events import (
     NoPrivacyEvent,
     PureEvent,
     SampledGaussianEvent,
+    SelectedGaussianEvent,
     once,
 )
 from .gaussian import gaussian_delta, gaussian_epsilon
@@ -200,7 +201,7 @@ def _closed_delta(parts: tuple[Event, ...], epsilon: float) -> float | None:
         return allocation.epoch(part.noise_multiplier, part.steps).delta(epsilon)
     if isinstance(part, MixtureEvent):
         return part.rate * delta(part.local, epsilon)
-    return None
+    return fourier.delta(parts, epsilon)
 
 
 def _pure_delta(of: float, epsilon: float) -> float:
@@ -254,6 +255,8 @@ def _simple(parts: tuple[Event, ...]) -> tuple[Decimal, float, float]:
         elif isinstance(p, PureEvent | ApproximateEvent):
             epsilons += Decimal(repr(p.epsilon)) * p.count
             failure += p.delta * p.count if isinstance(p, ApproximateEvent) else 0.0
+        elif isinstance(p, SelectedGaussianEvent):
+            failure = math.inf  # there is no such bound of it
         elif isinstance(p, MixtureEvent):
             e, m, f = _simple(p.local)
             epsilons, squared_mu, failure = (

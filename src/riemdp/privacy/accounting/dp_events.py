@@ -22,6 +22,7 @@ from .events import (
     NoPrivacyEvent,
     PureEvent,
     SampledGaussianEvent,
+    SelectedGaussianEvent,
     merge,
 )
 from .losses import amplified
@@ -181,6 +182,10 @@ def _event_of_part(part: Event, replaced: bool, events: Any) -> Any:
             made = events.SampledWithoutReplacementDpEvent(*_as_counts(part.rate), inner)
         else:
             made = events.PoissonSampledDpEvent(part.rate, inner)
+        return made if part.count == 1 else events.SelfComposedDpEvent(made, part.count)
+    if isinstance(part, SelectedGaussianEvent):
+        one = events.GaussianDpEvent(part.noise_multiplier)
+        made = events.RepeatAndSelectDpEvent(one, part.runs, math.inf)
         return made if part.count == 1 else events.SelfComposedDpEvent(made, part.count)
     raise InvalidArgument(
         f"dp-accounting has no event for this part of the guarantee: {part.describe()}. Give its"

@@ -130,6 +130,21 @@ class MixtureEvent(CountedEvent):
 
 
 @dataclass(frozen=True)
+class SelectedGaussianEvent(CountedEvent):
+    """The best of a secret number of runs, Poisson with mean `runs`; each is a Gaussian release."""
+
+    kind: ClassVar[str] = "selected-gaussian"
+    noise_multiplier: float
+    runs: int
+
+    def describe(self) -> str:
+        return _times(self.count) + (
+            f"the best of a secret number of runs, Poisson with mean {self.runs}, each with"
+            f" Gaussian noise of noise multiplier {self.noise_multiplier:.6g}"
+        )
+
+
+@dataclass(frozen=True)
 class NoPrivacyEvent:
     def repeat(self, times: int) -> NoPrivacyEvent:
         return self
@@ -169,6 +184,7 @@ Event = (
     | SampledGaussianEvent
     | AllocatedGaussianEvent
     | MixtureEvent
+    | SelectedGaussianEvent
     | GroupEvent
     | NoPrivacyEvent
 )
@@ -179,6 +195,7 @@ _ORDER = (
     SampledGaussianEvent,
     AllocatedGaussianEvent,
     MixtureEvent,
+    SelectedGaussianEvent,
     GroupEvent,
     NoPrivacyEvent,
 )
@@ -265,6 +282,12 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
                 integer("steps", state["steps"], at_least=2, at_most=_MOST),
                 count=count,
             )
+        if kind == "selected-gaussian":
+            return SelectedGaussianEvent(
+                real("noise_multiplier", state["noise_multiplier"], above=0.0),
+                integer("runs", state["runs"], at_most=_MOST),
+                count=count,
+            )
         rate = real("rate", state["rate"], above=0.0, below=1.0)
         if kind == "sampled-gaussian":
             sampling = one_of("sampling", state["sampling"], ("without-replacement", "poisson"))
@@ -286,7 +309,7 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
         "kind",
         kind,
         "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian,"
-        " allocated-gaussian, mixture, group and none",
+        " allocated-gaussian, selected-gaussian, mixture, group and none",
     )
 
 

@@ -36,6 +36,7 @@ from .events import (
     MixtureEvent,
     PureEvent,
     SampledGaussianEvent,
+    SelectedGaussianEvent,
     merge,
     once,
 )
@@ -160,6 +161,15 @@ def is_asymmetric(parts: tuple[Event, ...]) -> bool:
     )
 
 
+def _have_moments_alone(parts: tuple[Event, ...]) -> bool:
+    """Whether a part has bounds on moments and no lattice of losses."""
+    return any(
+        isinstance(p, SelectedGaussianEvent)
+        or (isinstance(p, MixtureEvent) and _have_moments_alone(p.local))
+        for p in parts
+    )
+
+
 @np.errstate(under="ignore")  # chances far out are 0
 def epsilon(parts: tuple[Event, ...], delta: float, accuracy: float = STABLE) -> float:
     """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`;
@@ -211,6 +221,8 @@ def _epsilon(
         return math.inf
     sure = _sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - math.log(finite)
     surely = max(0.0, float(np.min(sure / _MOMENTS))) * (1 + 1e-6)
+    if _have_moments_alone(parts):
+        return surely
     spare = delta - lost_mass(parts, add)
     if spare < 0.5 * delta:  # what lies in the far tails weighs as much as delta
         surely = min(surely, _far_out(parts, add, delta))
@@ -260,13 +272,15 @@ def _far_out(parts: tuple[Event, ...], add: bool, delta: float) -> float:
 def _delta(
     parts: tuple[Event, ...], add: bool, epsilon: float, accuracy: float, known: float
 ) -> float:
-    moments = log_moments(parts, add, _MOMENTS)
-    bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
-    best = int(np.argmin(bounds))
     sure = float(
         np.min(_sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - _MOMENTS * epsilon)
     )
     answer = min(1.0, infinite_mass(parts) + math.exp(min(0.0, sure)) * (1 + 1e-6))
+    if _have_moments_alone(parts):
+        return answer
+    moments = log_moments(parts, add, _MOMENTS)
+    bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
+    best = int(np.argmin(bounds))
     lost = lost_mass(parts, add)
     answer = min(answer, lost + math.exp(min(0.0, float(bounds[best]))) * (1 + 1e-6))
     if answer <= max(known, lost):  # no lattice finds less than what it counts as infinite
