@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
-from typing import Self
+import functools
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, RiemdpWarning, invalid
+from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
-from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._at_centre import LabelledRecords
+from ..mechanisms._base import Ready
 from ..mechanisms._classes import DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
 from ..mechanisms._prior_mean import facts_of_prior
-from ..randomness import NoiseSource, noise_source
 from ..releases._options import ball_or_search
 from ..statistics import PublicPrior
-from ..statistics._class_view import public_accuracy
+from ..statistics._class_view import ClassView, public_accuracy
 from ..statistics._membership import Membership
 from ..statistics._tangent_mean import log_flagged
 from ._classifier_plan import ClassifierRow, plan_private_classifier, plan_with_prior
-from ._matrices import LabelledMatrices, OfLabelledMatrices, softmax
-from ._shared import check_seed
+from ._fit import Fit
+from ._matrices import LabelledMatrices, OfLabelledMatrices
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
@@ -126,11 +126,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
     recenter: bool = False
 
     def fit(
-        self,
-        X: RecordsLike,
-        y: ArrayLike,
-        sample_weight: None = None,
-        groups: object = None,
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None = None, groups: object = None
     ) -> Self:
         """Release the classifier and charge the ledger.
 
@@ -149,31 +145,42 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
+        return self._spent_on(self._prepared(X, y, sample_weight, groups))
+
+    def _prepared(
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
+    ) -> Fit[Release]:
+        """Everything of a fit that can be refused."""
         self._check_options()
         given = self.ball
         where = given if isinstance(given, PublicPrior) else ball_or_search(given)
         admitted = self._labelled(X, y, sample_weight, groups, where)
-        classes = admitted.classes
-        source = noise_source(check_seed(self.random_state))
         sizes = admitted.sizes() if self.labels == "public" else None
+        view: ClassView | None = None
         if isinstance(admitted.where, PublicPrior):
-            plan, release = self._with_prior(admitted, admitted.where, sizes, source)
+            plan, ready, view = self._with_prior(admitted, admitted.where, sizes)
         else:
-            plan, release = self._in_ball(admitted, sizes, source)
-            self._view = None
-            self.public_coef_ = self.public_intercept_ = self.public_accuracy_ = None
-        self.manifold_ = admitted.manifold
-        self.classes_ = classes
-        self.plan_ = plan
-        self.rule_ = plan.mechanism
-        query = f"linear classifier of {len(classes)} classes in a tangent space"
+            plan, ready = self._in_ball(admitted, sizes)
+        query = f"linear classifier of {len(admitted.classes)} classes in a tangent space"
         known = {"manifold": admitted.manifold, "budget": admitted.budget, "query": query}
-        self._keep(release._knowing(known), admitted.budget)
-        if self._view is None:
-            self.reference_ = np.asarray(self.ball_.center)
-        self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
-        warn_of_counts(release.facts.valid, self.outside_)
-        return self
+        ready = ready.then(lambda release: release._knowing(known))
+        return Fit(ready, admitted.budget, functools.partial(self._show_fit, admitted, plan, view))
+
+    def _show_fit(
+        self, admitted: LabelledMatrices, plan: ClassifierRow, view: ClassView | None, made: Release
+    ) -> None:
+        """What follows from the release, and the public model."""
+        self.release_, self.outside_ = made, made.facts.outside
+        self.ball_: Any = made.facts.ball
+        self.manifold_, self.classes_ = admitted.manifold, admitted.classes
+        self.plan_, self.rule_ = plan, plan.mechanism
+        alone = None if view is None else view.alone()
+        self._view, self.public_accuracy_ = view, plan.public_accuracy
+        self.public_coef_ = None if alone is None else alone.coefficients
+        self.public_intercept_ = None if alone is None else alone.intercepts
+        where = self.ball_ if view is None else admitted.where
+        self.reference_ = np.asarray(where.center)
+        self.coef_, self.intercept_ = made.value[:, :-1], made.value[:, -1]
 
     def _check_options(self) -> None:
         """Refuse what does not go with a prior, or without one."""
@@ -187,8 +194,8 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
             raise invalid("recenter", True, "it goes with ball=riemdp.PublicPrior(...)")
 
     def _in_ball(
-        self, admitted: LabelledMatrices, sizes: list[int] | None, source: NoiseSource
-    ) -> tuple[ClassifierRow, Release]:
+        self, admitted: LabelledMatrices, sizes: list[int] | None
+    ) -> tuple[ClassifierRow, Ready]:
         counted = self.count_outside
         (plan,) = plan_private_classifier(
             admitted.manifold,
@@ -198,18 +205,12 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
             ball=admitted.ball,
             count_outside=counted,
         )
-        self._warn(plan)
-        return plan, admitted.released(
-            admitted.of_classes(DiscriminantNoise, sizes), counted, source
-        )
+        plan.warn(type(self).__name__)
+        return plan, admitted.prepared(admitted.of_classes(DiscriminantNoise, sizes), counted)
 
     def _with_prior(
-        self,
-        admitted: LabelledMatrices,
-        prior: PublicPrior,
-        sizes: list[int] | None,
-        source: NoiseSource,
-    ) -> tuple[ClassifierRow, Release]:
+        self, admitted: LabelledMatrices, prior: PublicPrior, sizes: list[int] | None
+    ) -> tuple[ClassifierRow, Ready, ClassView]:
         classes = admitted.classes.tolist()
         mechanism = PriorClassifier(
             prior,
@@ -221,21 +222,13 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         )
         accuracy = public_accuracy(prior, tuple(classes), self.recenter)
         plan = plan_with_prior(mechanism, admitted.budget, accuracy)
-        self._warn(plan)
+        plan.warn(type(self).__name__)
         value = LabelledRecords(admitted.matrices, admitted.labels, admitted.members)
-        release = admitted.released_by(mechanism, value, source)
-        self._view, self.reference_ = mechanism.view, np.asarray(prior.center)
+        ready = admitted.prepared_by(mechanism, value)
         alone = mechanism.view.alone()
-        self.public_coef_ = None if alone is None else alone.coefficients
-        self.public_intercept_ = None if alone is None else alone.intercepts
-        self.public_accuracy_ = accuracy
         facts = facts_of_prior(alone, _in_words(alone is not None, accuracy))
-        return plan, release._knowing({**facts, "public_accuracy": accuracy})
-
-    def _warn(self, plan: ClassifierRow) -> None:
-        """Say before anything is spent, and from public numbers, that it will be of little use."""
-        if plan.is_useless:
-            warnings.warn(f"PrivateTSClassifier: {plan.told}", RiemdpWarning, stacklevel=4)
+        known = {**facts, "public_accuracy": accuracy}
+        return plan, ready.then(lambda release: release._knowing(known)), mechanism.view
 
     # ---------------------------------------------------------------- using the classifier
     def _coordinates(self, X: RecordsLike, groups: object) -> np.ndarray:
@@ -286,7 +279,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         """Softmax of the scores, shape (n, classes): for the rule "discriminant" the probabilities
         of Gaussian classes of equal size with the released covariance.
         """
-        return softmax(self._scores(X))
+        return softmax(self._scores(X), axis=1)
 
 
 def _in_words(labelled: bool, accuracy: float | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import ClassVar
 
+from .._errors import RiemdpWarning
 from ..releases._table import PlanRow, smallest_count
 
 
@@ -45,6 +47,16 @@ class FitRow(PlanRow):
     def is_useless(self) -> bool:
         """Whether a fit says so, before it spends anything."""
         return self.verdict == "hopeless"
+
+    @property
+    def told(self) -> str:
+        """What it says then."""
+        raise NotImplementedError
+
+    def warn(self, who: str) -> None:
+        """Say it, before anything is spent, and from public numbers."""
+        if self.is_useless:
+            warnings.warn(f"{who}: {self.told}", RiemdpWarning, stacklevel=4)
 
     @classmethod
     def limits(cls) -> str:

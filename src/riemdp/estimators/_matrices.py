@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,19 +18,21 @@ from ..domains._labels import admit_labels, public_classes
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AbstractMechanism, Release
+from ..mechanisms import AbstractMechanism
 from ..mechanisms._at_centre import AbstractAtCentre, LabelledRecords
+from ..mechanisms._base import Ready
 from ..mechanisms._classes import AbstractClasses
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import share_of_count
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
-from ..randomness import NoiseSource
+from ..randomness import noise_source
 from ..releases._options import ball_or_search
 from ..statistics import PublicPrior, TangentMean
 from ..statistics._membership import Membership, unit_of
-from ._shared import REMEDY, ManifoldRecords, Spending, required
+from ._fit import Fit, keep_fit
+from ._shared import REMEDY, ManifoldRecords, Spending, check_seed, required
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
 
@@ -73,8 +75,8 @@ class AdmittedMatrices:
         """How many matrices there are, or people where these are protected."""
         return len(self.labels) if self.members is None else self.members.n
 
-    def released(self, make: AtCentre, count_outside: bool | None, source: NoiseSource) -> Release:
-        """One release by the mechanism that is made for the budget; in a public ball with the count
+    def prepared(self, make: AtCentre, count_outside: bool | None) -> Ready:
+        """A release by the mechanism that is made for the budget; in a public ball with the count
         of what lies outside beside it, where that is wanted or useful.
         """
         mechanism: AbstractMechanism[Any]
@@ -86,15 +88,13 @@ class AdmittedMatrices:
             value = value, None  # it counts what it admits
         else:
             mechanism = make(budget=self.budget)
-        return self.released_by(mechanism, value, source)
+        return self.prepared_by(mechanism, value)
 
-    def released_by(
-        self, mechanism: AbstractMechanism[Any], value: Any, source: NoiseSource
-    ) -> Release:
-        """What a mechanism releases about these matrices, with what is public of them."""
+    def prepared_by(self, mechanism: AbstractMechanism[Any], value: Any) -> Ready:
+        """What a mechanism will release about these matrices, with what is public of them."""
         ready = mechanism._ready(value, unit_of(self.members))
         warn_of(ready.guarantee, self.budget.delta, self.n)
-        return ready.release(source)._knowing(self.facts)
+        return ready.then(lambda release: release._knowing(self.facts))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -133,6 +133,14 @@ class OfMatrices(ManifoldRecords):
     """An estimator of symmetric positive definite matrices."""
 
     metric: str = "riemann"
+
+    def _spent_on(self, fit: Fit[Any]) -> Self:
+        """Charge and draw what a `fit` releases, and show it."""
+        source = noise_source(check_seed(self.random_state))
+        made = fit.ready.release(source)
+        fit.show(made)
+        keep_fit(self, made, fit.ready.guarantee, fit.budget, source.reproducible)
+        return self
 
     def _space(
         self, X: RecordsLike, sample_weight: object, ball: object
@@ -203,12 +211,6 @@ def refuse_damaged(estimator: Spending, manifold: AbstractManifold, X: RecordsLi
     """Where the estimator was told to, raise for records that are no points of the space."""
     if estimator.on_invalid == "raise":
         refuse_invalid(manifold, "X", X, REMEDY)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Chances of the classes of each row of scores."""
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return chances / chances.sum(axis=1, keepdims=True)
 
 
 def matrix_space(

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -21,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._stream import Stream
-from ..inference._counts import warn_of_counts
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
+from ..mechanisms._base import AbstractReady, Ready
 from ..mechanisms._classes import ClassMeansNoise
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
@@ -31,7 +32,6 @@ from ..mechanisms._parts import Apart, PrivateLabels, PublicParts
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..privacy._noise import Noise
-from ..randomness import NoiseSource, noise_source
 from ..releases._choices import COMPARED, NEED_GRADIENT, moved_into
 from ..releases._options import ball_or_search
 from ..releases._plan import made_plan
@@ -39,8 +39,8 @@ from ..releases._remembered import counted_mechanism, remembered
 from ..releases._table import chosen_of
 from ..statistics import Records
 from ..statistics._query import of_stream
-from ._matrices import LabelledMatrices, OfLabelledMatrices, refuse_damaged, softmax
-from ._shared import check_seed
+from ._fit import Fit
+from ._matrices import LabelledMatrices, OfLabelledMatrices, refuse_damaged
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
@@ -150,11 +150,7 @@ class PrivateMDM(
 
     # ---------------------------------------------------------------- fitting
     def fit(
-        self,
-        X: RecordsLike,
-        y: ArrayLike,
-        sample_weight: None = None,
-        groups: object = None,
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None = None, groups: object = None
     ) -> Self:
         """Release one mean per class and charge the ledger.
 
@@ -175,6 +171,12 @@ class PrivateMDM(
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
+        return self._spent_on(self._prepared(X, y, sample_weight, groups))
+
+    def _prepared(
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
+    ) -> Fit[Any]:
+        """Everything of a fit that can be refused."""
         one_of("mechanism", self.mechanism, MECHANISMS)
         ball = ball_or_search(self.ball)
         admitted = self._labelled(X, y, sample_weight, groups, ball, in_parts=True)
@@ -183,25 +185,30 @@ class PrivateMDM(
         ):
             remedy = "it goes with labels='private', a public Ball and no `groups`; leave it out"
             raise invalid("min_class_size", self.min_class_size, remedy)
-        source = noise_source(check_seed(self.random_state))
+        ready: AbstractReady[Any]
         if isinstance(ball, AdaptiveBall) or groups is not None:
-            means, releases = self._jointly(admitted, ball, source)
+            ready = self._jointly(admitted, ball)
         else:
-            releases = self._in_public_ball(admitted, X, ball, source)
-            means = [release.value for release in releases]
+            ready = self._in_public_ball(admitted, X, ball)
+        return Fit(ready, admitted.budget, functools.partial(self._show_means, admitted))
+
+    def _show_means(self, admitted: LabelledMatrices, made: Release | list[Release]) -> None:
+        """The class means, of one release or of one each."""
+        if isinstance(made, Release):
+            releases, means = [made], list(made.value)
+            self.ball_ = made.details["ball"]
+            self._coordinates = np.asarray(made.details["coordinates"])
+        else:
+            releases, means = list(made), [release.value for release in made]
+            self.ball_, self._coordinates = self.ball, None
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
-        self.releases_ = list(releases)
+        self.releases_ = releases
         self.covmeans_ = np.stack([np.asarray(m) for m in means])
         counts = [r.facts.outside for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
-        self._keep_cost(self.guarantee_, admitted.budget, reproducible=source.reproducible)
-        warn_of_counts(*(r.facts.valid for r in releases), *counts)
-        return self
 
-    def _jointly(
-        self, admitted: LabelledMatrices, ball: Ball | AdaptiveBall, source: NoiseSource
-    ) -> tuple[list[Any], list[Release]]:
+    def _jointly(self, admitted: LabelledMatrices, ball: Ball | AdaptiveBall) -> Ready:
         """All class means in one release: in a ball that is found on the way, or of people."""
         if self.mechanism != "auto":
             raise InvalidArgument(
@@ -213,15 +220,11 @@ class PrivateMDM(
             raise invalid("count_outside", self.count_outside, remedy)
         sizes = admitted.sizes() if self.labels == "public" else None
         make = admitted.of_classes(ClassMeansNoise, sizes)
-        release = admitted.released(make, self.count_outside, source)
-        self.guarantee_ = release.guarantee
-        self.ball_ = release.details["ball"]
-        self._coordinates = np.asarray(release.details["coordinates"])
-        return list(release.value), [release]
+        return admitted.prepared(make, self.count_outside)
 
     def _in_public_ball(
-        self, admitted: LabelledMatrices, X: RecordsLike, ball: Ball, source: NoiseSource
-    ) -> list[Release]:
+        self, admitted: LabelledMatrices, X: RecordsLike, ball: Ball
+    ) -> Apart[Release]:
         """Each class mean by itself, in a public ball, all under one charge."""
         domain = ball.on(admitted.manifold)
         frame, budget = domain.frame, admitted.budget
@@ -251,13 +254,10 @@ class PrivateMDM(
             mechanism._ready(pair).then(functools.partial(_in_ball, mechanism, frame))
             for mechanism, *pair in zip(mechanisms, values, counts, strict=True)
         ]
-        self.guarantee_ = whole
-        self.ball_ = ball
-        self._coordinates = None
         public = self.labels == "public"
         n = admitted.n if public else integer("min_class_size", self.min_class_size)
         warn_of(whole, budget.delta, n)
-        return Apart(whole, "class-means", ready, divided).release(source)
+        return Apart(whole, "class-means", ready, divided)
 
     def _public(
         self, facts: list[MeanFacts], clamped: np.ndarray | Stream, divided: PublicParts
@@ -340,18 +340,14 @@ class PrivateMDM(
 
     def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of minus the squared distances, as in pyRiemann."""
-        return softmax(-(self.transform(X) ** 2))
+        return softmax(-(self.transform(X) ** 2), axis=1)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.classes_)
 
     def fit_predict(
-        self,
-        X: RecordsLike,
-        y: ArrayLike,
-        sample_weight: None = None,
-        groups: object = None,
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None = None, groups: object = None
     ) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
         return self.fit(X, y, sample_weight=sample_weight, groups=groups).predict(X)

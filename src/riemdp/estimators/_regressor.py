@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +11,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, RiemdpWarning, real
+from .._errors import InvalidArgument, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
-from ..inference._counts import warn_of_counts
 from ..manifolds._base import RecordsLike
-from ..mechanisms._regression import PERSON_IS, RegressionNoise, TargetRange, admit_targets
-from ..randomness import noise_source
+from ..mechanisms import Release
+from ..mechanisms._regression import RegressionNoise, TargetRange, admit_targets
 from ..statistics._membership import Membership
+from ._fit import Fit
 from ._matrices import AdmittedMatrices, OfMatrices, refuse_damaged
-from ._regressor_plan import plan_private_regressor
-from ._shared import REMEDY, check_seed, required
+from ._regressor_plan import RegressorRow, plan_private_regressor, told_of_fit
+from ._shared import REMEDY, required
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -102,11 +101,7 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
     alpha: float | None = None
 
     def fit(
-        self,
-        X: RecordsLike,
-        y: ArrayLike,
-        sample_weight: None = None,
-        groups: object = None,
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None = None, groups: object = None
     ) -> Self:
         """Release the regression and charge the ledger.
 
@@ -125,9 +120,14 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
+        return self._spent_on(self._prepared(X, y, sample_weight, groups))
+
+    def _prepared(
+        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
+    ) -> Fit[Release]:
+        """Everything of a fit that can be refused."""
         admitted, targets = self._admitted(X, y, sample_weight, groups)
         alpha = None if self.alpha is None else real("alpha", self.alpha, at_least=0.0)
-        source = noise_source(check_seed(self.random_state))
         (plan,) = plan_private_regressor(
             admitted.manifold,
             admitted.n,
@@ -135,8 +135,7 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
             ball=admitted.ball,
             count_outside=self.count_outside,
         )
-        if plan.is_useless:
-            warnings.warn(f"PrivateTSRegressor: {plan.told}", RiemdpWarning, stacklevel=2)
+        plan.warn(type(self).__name__)
         make = functools.partial(
             RegressionNoise,
             admitted.manifold,
@@ -146,24 +145,20 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
             alpha=alpha,
             people=admitted.members is not None,
         )
-        release = admitted.released(make, self.count_outside, source)
-        known: dict[str, Any] = {"manifold": admitted.manifold, "budget": admitted.budget}
-        known["query"] = f"ridge regression on {admitted.manifold.dim} tangent coordinates"
-        known["clipping"] = (
-            "every matrix becomes the tangent vector at the centre that points to it, shortened to"
-            " the radius, or 0 where it is no point; every target is moved into the range from"
-            f" {targets.low:g} to {targets.high:g}, or counts as its middle where it is no finite"
-            " number"
-        )
-        if admitted.members is not None:
-            known["person_is"] = PERSON_IS
-        self._keep(release._knowing(known), admitted.budget)
-        self.manifold_, self.plan_, self.range_ = admitted.manifold, plan, targets
+        known = told_of_fit(plan, admitted.manifold, targets, admitted.members is not None)
+        ready = admitted.prepared(make, self.count_outside)
+        ready = ready.then(lambda release: release._knowing(known))
+        return Fit(ready, admitted.budget, functools.partial(self._show_fit, plan, targets))
+
+    def _show_fit(self, plan: RegressorRow, targets: TargetRange, release: Release) -> None:
+        """What follows from the release."""
+        self.release_, self.outside_ = release, release.facts.outside
+        self.ball_: Any = release.facts.ball
+        self.manifold_: Any = release.facts.manifold
+        self.plan_, self.range_ = plan, targets
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:-1], float(release.value[-1])
         self.residual_std_ = float(release.details["residual_std"])
-        warn_of_counts(release.facts.valid, self.outside_)
-        return self
 
     def _admitted(
         self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._errors import integer
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
-from ..mechanisms._regression import moments_of
+from ..mechanisms._regression import PERSON_IS, TargetRange, moments_of
 from ..mechanisms._ridge import noise_level
 from ..privacy import Budget
 from ..privacy._noise import Noise
@@ -109,3 +109,18 @@ def plan_private_regressor(
     )
     title = f"Private regression, n = {n}, {dim} coordinates"
     return Plan(title, (row,), _COLUMNS, (RegressorRow.limits(),))
+
+
+def told_of_fit(
+    plan: RegressorRow, manifold: AbstractManifold, targets: TargetRange, of_people: bool
+) -> dict[str, Any]:
+    """What is public of a fit, for its release."""
+    clipping = (
+        "every matrix becomes the tangent vector at the centre that points to it, shortened to the"
+        " radius, or 0 where it is no point; every target is moved into the range from"
+        f" {targets.low:g} to {targets.high:g}, or counts as its middle where it is no finite"
+        " number"
+    )
+    query = f"ridge regression on {manifold.dim} tangent coordinates"
+    known = {"manifold": manifold, "budget": plan.budget, "query": query, "clipping": clipping}
+    return known | ({"person_is": PERSON_IS} if of_people else {})
