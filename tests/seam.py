@@ -143,7 +143,6 @@ Masks = _names(
         "optimizers._records": "whole_sum",
     }
 )
-# what a site does with a message
 Sites = _names(
     {
         "federated._shared_sum": "Belonging noisy_sum summed_gradients",
@@ -158,7 +157,6 @@ Sites = _names(
         "privacy._participation": "coarser",
     }
 )
-# what a server does with the answers, and the files that it leaves
 Servers = _names(
     {
         "federated._drive": "drive drive_search make_coordinator resumed",
@@ -209,6 +207,7 @@ Sums = _names(
         "statistics._membership": "Membership",
         "statistics._people": "people",
         "mechanisms._parts": "Apart InTurn PublicParts PrivateLabels",
+        "mechanisms._selection": "BestOfRuns ScoreNoise number_of_runs",
     }
 )
 # what a private mean is made of, from public numbers
@@ -289,6 +288,7 @@ Accounts = _names(
         "audit._one_run": "assess_guesses p_value",
         "privacy._costliest": "covers",
         "privacy._permit": "Permit adds_up",
+        "privacy._selection": "selected budget_of_run",
         "privacy._trade_off": "posterior",
         "privacy._filter": "pure_cost gaussian_cost _delta _orders _whole_delta _ROOM"
         " _GAUSSIAN_SHARE _GAUSSIAN_RESERVE _RENYI_SHARE _RENYI_RESERVE",

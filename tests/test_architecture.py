@@ -54,10 +54,16 @@ MAY_SPEND = {  # `Ledger.spend`
     "privacy/_ledger.py",
     "cli/_ledger_file.py",
 }
-MAY_PERMIT = {"privacy/_ledger.py", "privacy/_permit.py", "federated/_site.py"}
+MAY_PERMIT = {
+    "privacy/_ledger.py",
+    "privacy/_permit.py",
+    "privacy/_selection.py",
+    "federated/_site.py",
+}
 MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: each has its proof
     "privacy/_permit.py",
     "mechanisms/_parts.py",
+    "mechanisms/_selection.py",
     "federated/_over_sites.py",
     "federated/_in_process.py",
 }

@@ -125,6 +125,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "PrivateMDM",
         "PrivatePCA",
         "PrivatePGA",
+        "PrivateSearchCV",
         "PrivateTLCenter",
         "PrivateTLRotate",
         "PrivateTLScale",
@@ -133,6 +134,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "PrivateTangentSpace",
         "plan_private_classifier",
         "plan_private_regressor",
+        "plan_private_search",
     ),
     "audit": (
         "audit_mechanism",

@@ -40,6 +40,7 @@ from .estimators import PrivateFrechetMean as PrivateFrechetMean
 from .estimators import PrivateMDM as PrivateMDM
 from .estimators import PrivatePCA as PrivatePCA
 from .estimators import PrivatePGA as PrivatePGA
+from .estimators import PrivateSearchCV as PrivateSearchCV
 from .estimators import PrivateTangentSpace as PrivateTangentSpace
 from .estimators import PrivateTLCenter as PrivateTLCenter
 from .estimators import PrivateTLRotate as PrivateTLRotate
@@ -48,6 +49,7 @@ from .estimators import PrivateTSClassifier as PrivateTSClassifier
 from .estimators import PrivateTSRegressor as PrivateTSRegressor
 from .estimators import plan_private_classifier as plan_private_classifier
 from .estimators import plan_private_regressor as plan_private_regressor
+from .estimators import plan_private_search as plan_private_search
 from .federated import PriRFed as PriRFed
 from .federated import run_in_process as run_in_process
 from .federated import validate_reply as validate_reply

@@ -15,6 +15,7 @@ from riemdp.privacy import (
     pure,
     subsampled_gaussian,
 )
+from tests.seam import Accounts
 
 pytestmark = pytest.mark.conformance
 dp = pytest.importorskip("dp_accounting")
@@ -128,3 +129,27 @@ def test_poisson_lies_in_prv_accountants_interval(z: float, q: float, steps: int
     )
     low, _, high = accountant.compute_epsilon(1e-5, [steps])
     assert low <= law(z, q, steps, "poisson").epsilon(1e-5) <= high * 1.003
+
+
+def test_the_best_of_a_random_number_of_runs() -> None:
+    """The Renyi divergences of RdpAccountant, but for the delta of one run: theirs is made of Renyi
+    divergences, and is larger than that of a Gaussian.
+    """
+    rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
+    orders = np.concatenate([np.linspace(1.1, 11.0, 400), np.geomspace(11.5, 2000.0, 400)])
+    for z, runs in ((6.0, 10), (2.0, 3), (20.0, 50)):
+        whole = Accounts.selected(gaussian(z), runs)
+        theirs = rdp.RdpAccountant(orders=orders).compose(whole.to_dp_event())
+        one = rdp.RdpAccountant(orders=orders).compose(dp.GaussianDpEvent(z))
+        hats = np.log1p(1.0 / (orders - 1.0))
+        failures = np.array([rdp.compute_delta(orders, one._rdp, float(e))[0] for e in hats])
+        exact = np.array([gaussian(z).delta(float(e)) for e in hats])
+        assert np.all(failures >= exact)
+        ours = theirs._rdp - runs * (failures - exact)
+        assert np.allclose(
+            ours, orders / (2 * z * z) + runs * exact + math.log(runs) / (orders - 1.0), rtol=1e-6
+        )
+        best, _ = rdp.compute_epsilon(orders, ours, 1e-6)
+        assert best <= whole.epsilon(1e-6) * 1.001
+        assert whole.epsilon(1e-6) <= best * 1.004 + runs * math.exp(-runs)
+        assert whole.epsilon(1e-6) <= theirs.get_epsilon(1e-6) * 1.004

@@ -37,6 +37,7 @@ CLAIMS = (
     "class means",
     "classifier",
     "regression",
+    "search",
     "DP-RGD/RSGD",
     "DP-RSVRG",
     "federated",

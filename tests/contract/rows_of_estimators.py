@@ -81,6 +81,7 @@ PUBLISHED = (
     "explained_variance_",
     "row_norm_",
     "residual_std_",
+    "best_score_",
 )
 
 
@@ -145,6 +146,26 @@ WITH_PRIOR = {"ball": d.CLASS_PRIOR, "moved": answer}
 IN_BALL, FOUND = {"ball": d.BALL}, {"ball": d.SEARCH}
 OF_MEAN = tuple(r for r in MATRICES if "metric" not in r.options)
 PRIVATE = {"labels": "private", "classes": [0, 1]}
+SEARCH = riemdp.PrivateSearchCV
+HELD = {
+    "runs": 4,
+    "held_out": 0.5,
+    "moved": lambda result: ([result.model.best_score_], result.model.release_.sensitivity),
+}
+SEARCHES = (
+    *WRONG,
+    Refusal({"y": np.zeros(3)}),
+    Refusal({"y": None}),
+    Refusal({"estimator": None}),
+    Refusal({"estimator": riemdp.PrivateMDM(budget=Budget(1.0, 1e-5))}, why="two budgets"),
+    Refusal({"param_grid": None}),
+    Refusal({"param_grid": {"budget": [Budget(1.0, 1e-5)]}}, why="budgets to choose"),
+    Refusal({"param_grid": {"labels": ["public", "private"]}}, why="labels to choose"),
+    Refusal({"param_grid": {"mechanism": ["wrapped-laplace"]}}, why="another noise than scores"),
+    Refusal({"runs": 0}),
+    Refusal({"held_out": 1.0}),
+    Refusal({"groups": np.arange(d.N)}, why="groups with public labels"),
+)
 SIZED = PRIVATE | {"min_class_size": 20}
 ROWS = d.plain(d.rows)
 LABELLED = d.labelled(d.matrices)
@@ -397,6 +418,39 @@ ESTIMATORS = (
         **TARGETED | {"private_labels": False},
         **IN_BALL,
         refusals=TARGETS,
+    ),
+    model(
+        SEARCH,
+        "held out",
+        "search",
+        LABELLED,
+        estimator=MDM(ball=d.BALL),
+        param_grid={"count_outside": [False, True]},
+        **HELD,
+        refusals=SEARCHES,
+    ),
+    model(
+        SEARCH,
+        "people, held out",
+        "search",
+        LABELLED_PEOPLE,
+        estimator=TS(**IN_BALL, **PRIVATE),
+        opposite=inverse,
+        param_grid={"count_outside": [False, None]},
+        **HELD,
+        private_labels=True,
+        refusals=(*WRONG, *WRONG_GROUPS),
+    ),
+    model(
+        SEARCH,
+        "refusing, held out",
+        "search",
+        d.targeted(d.matrices),
+        on_invalid="raise",
+        estimator=REGRESSOR((-1.0, 1.0), ball=d.BALL),
+        param_grid={"alpha": [0.1]},
+        **HELD,
+        refusals=WRONG,
     ),
     model(SPACE, "public ball", "mean in a public ball", **IN_BALL),
     model(

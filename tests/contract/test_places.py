@@ -27,7 +27,7 @@ PART = 1 << 15  # records that are read together
 
 def is_sampled(entry):
     """Whether it draws which records enter, by their places."""
-    return any(name in entry.variant.lower() for name in ("rsgd", "rsvrg", "batches"))
+    return any(name in entry.variant.lower() for name in ("rsgd", "rsvrg", "batches", "held out"))
 
 
 def ids(entry):

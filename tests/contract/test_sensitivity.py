@@ -78,6 +78,7 @@ SHARES = {
     "riemdp.PrivateTSClassifier": 0.24,
     "riemdp.PrivateTSRegressor[private ball]": 0.11,
     "riemdp.PrivateTSRegressor": 0.95,
+    "riemdp.PrivateSearchCV[refusing": 0.12,  # one prediction of a number hardly moves
     "riemdp.PrivateTangentSpace[private ball]": 0.1,
     "riemdp.PrivatePGA[private ball]": 0.09,
     "riemdp.PrivatePGA": 0.28,

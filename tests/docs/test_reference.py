@@ -33,6 +33,7 @@ RESULTS = {
     "riemdp.estimators.ClassifierRow",
     "riemdp.estimators.FitRow",
     "riemdp.estimators.RegressorRow",
+    "riemdp.estimators.SearchRow",
     "riemdp.federated.FederatedPlan",
     "riemdp.federated.FederatedResult",
     "riemdp.federated.RoundRecord",

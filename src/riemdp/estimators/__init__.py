@@ -16,6 +16,9 @@ from ._regressor_plan import RegressorRow as RegressorRow
 from ._regressor_plan import plan_private_regressor
 from ._rotate import PrivateTLRotate
 from ._scale import PrivateTLScale
+from ._search import PrivateSearchCV
+from ._search_plan import SearchRow as SearchRow
+from ._search_plan import plan_private_search
 from ._tangent_space import PrivateTangentSpace
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
     "PrivateMDM",
     "PrivatePCA",
     "PrivatePGA",
+    "PrivateSearchCV",
     "PrivateTLCenter",
     "PrivateTLRotate",
     "PrivateTLScale",
@@ -31,4 +35,5 @@ __all__ = [
     "PrivateTangentSpace",
     "plan_private_classifier",
     "plan_private_regressor",
+    "plan_private_search",
 ]

@@ -178,7 +178,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         self._view, self.public_accuracy_ = view, plan.public_accuracy
         self.public_coef_ = None if alone is None else alone.coefficients
         self.public_intercept_ = None if alone is None else alone.intercepts
-        where = self.ball_ if view is None else admitted.where
+        where: Any = self.ball_ if view is None else admitted.where
         self.reference_ = np.asarray(where.center)
         self.coef_, self.intercept_ = made.value[:, :-1], made.value[:, -1]
 
