@@ -25,7 +25,7 @@ _PLACES = {
     "a file's read": "domains._sources.Map.read",
     "a reader's fetch": "domains._sources.AbstractSource.fetched",
     "distances from a center": "manifolds.AbstractManifold._radially",
-    "look at records": "statistics._query.look_at",
+    "look at records": "statistics._mean_query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
     "noise of shares": "mechanisms._base.Purse",
@@ -33,7 +33,7 @@ _PLACES = {
     "noise of a count": "mechanisms._lattice.Purse.count",
     "a mean with its count": "mechanisms._counted.Counted._draw",
     "law of a moved release": "releases._choices.law_in_ball",
-    "weight of second moments": "mechanisms._class_sums._WEIGHT",
+    "weight of second moments": "mechanisms._class_models.WEIGHT",
     "covariance of a PGA": "estimators._pga._moment",
     "fits without a ledger": "estimators._shared._unrecorded",
     "allocated batches": "optimizers._batches.allocated_batches",
@@ -196,11 +196,11 @@ Searches = _names(
 # mechanisms of sums that estimators are made of, and how a person's records are folded
 Sums = _names(
     {
-        "mechanisms._classes": "ClassMeansNoise DiscriminantNoise",
-        "mechanisms._class_sums": "ClassSums ClassMoments ClassContrasts ClassSpreads",
+        "mechanisms._class_models": "ClassMeansNoise ClassMoments DiscriminantNoise",
+        "mechanisms._class_sums": "ClassSums ClassSpreads",
         "inference._comparison": "SampleMean compared _largest_tail variance_above"
         " covariance_above",
-        "mechanisms._prior_classes": "PriorClassifier",
+        "mechanisms._prior_classes": "ClassContrasts PriorClassifier",
         "mechanisms._regression": "RegressionNoise TargetRange ridge weights",
         "mechanisms._second_moment": "SecondMomentNoise AdaptiveSecondMoment spectrum",
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",

@@ -82,7 +82,7 @@ LAZY_FILES = {
     "_linalg.py",
     "_namespace.py",
     "privacy/__init__.py",
-    "releases/_mean.py",
+    "releases/_other_means.py",
     "releases/_median.py",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from . import _options as o
@@ -65,24 +66,31 @@ def mean(
             manifold, records, ball, budget, groups=labels, rng=seed, ledger=opened
         )
 
-    def beside(result: Release) -> dict[str, Any]:
-        used = result.details["ball"]
-        region = None if result.observation is None else result.confidence_region()
-        return {
-            "ball": {
-                "center": np.asarray(used.center).tolist(),
-                "radius": float(used.radius),
-                "found_privately": isinstance(ball, AdaptiveBall),
-            },
-            "confidence_region": None
-            if region is None
-            else {
-                "level": region.level,
-                "of": region.subject,
-                "radius": region.radius,
-                "center": np.asarray(region.center).tolist(),
-                "measured_from": region.observation.place,
-            },
-        }
+    found = isinstance(ball, AdaptiveBall)
+    released(outputs, f"mean of {file.name}", work, functools.partial(_beside, found=found))
 
-    released(outputs, f"mean of {file.name}", work, beside)
+
+def _beside(result: Release, *, found: bool) -> dict[str, Any]:
+    """What files and `--json` hold in addition to the mean: its ball, which may have been found
+    privately, and a confidence region.
+    """
+    import numpy as np
+
+    used = result.details["ball"]
+    region = None if result.observation is None else result.confidence_region()
+    return {
+        "ball": {
+            "center": np.asarray(used.center).tolist(),
+            "radius": float(used.radius),
+            "found_privately": found,
+        },
+        "confidence_region": None
+        if region is None
+        else {
+            "level": region.level,
+            "of": region.subject,
+            "radius": region.radius,
+            "center": np.asarray(region.center).tolist(),
+            "measured_from": region.observation.place,
+        },
+    }

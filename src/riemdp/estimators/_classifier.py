@@ -19,7 +19,7 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._base import Ready
-from ..mechanisms._classes import DiscriminantNoise
+from ..mechanisms._class_models import DiscriminantNoise
 from ..mechanisms._prior_classes import PriorClassifier
 from ..mechanisms._prior_mean import facts_of_prior
 from ..releases._options import ball_or_search

@@ -10,12 +10,12 @@ from .._errors import integer
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
-from ..mechanisms._classes import DISCRIMINANT, rule_for
+from ..mechanisms._class_models import DISCRIMINANT, rule_for
 from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..releases._options import ball_or_search
-from ..releases._prior import ALONE
+from ..releases._prior_plan import ALONE
 from ..releases._search_left import columns_of_search, what_is_left
 from ..releases._table import Column, Plan, budget_columns
 from ..statistics import PublicPrior

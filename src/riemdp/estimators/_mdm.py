@@ -25,7 +25,7 @@ from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._base import AbstractReady, Ready
-from ..mechanisms._classes import ClassMeansNoise
+from ..mechanisms._class_models import ClassMeansNoise
 from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._parts import Apart, PrivateLabels, PublicParts

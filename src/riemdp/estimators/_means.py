@@ -54,7 +54,7 @@ def admitted_points(
 ) -> tuple[Any, int, People | None]:
     """The records, or one point a person: the last fields of `FittedPoints`."""
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
-    grouped = of_groups(manifold, X, groups, domain)
+    grouped = None if groups is None else of_groups(manifold, X, groups, domain)
     points, n = admit_records(manifold, "X", grouped.points if grouped else X)
     return points, n, grouped
 

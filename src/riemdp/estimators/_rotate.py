@@ -12,7 +12,7 @@ from .._errors import invalid
 from ..manifolds._base import RecordsLike
 from ..mechanisms._at_centre import LabelledRecords
 from ..mechanisms._base import Ready
-from ..mechanisms._classes import ClassMeansNoise
+from ..mechanisms._class_models import ClassMeansNoise
 from ..privacy import Budget
 from ..releases._options import ball_or_search
 from ..statistics._membership import unit_of

@@ -17,7 +17,7 @@ from .._errors import InvalidArgument, invalid, real
 from .._isolation import isolated
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball
-from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._door import admit_manifold
 from ..domains._stream import Stream
 from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold
@@ -28,7 +28,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
-from ..releases._people import of_groups
+from ..releases._mean import admitted
 from ._over_sites import mechanism_of
 from ._protocol import check_lists_of_labels, named
 from ._terms import SearchTerms
@@ -245,11 +245,11 @@ class _Given:
         self.sizes: dict[str, int] = {}
         for i, X in enumerate(sites):
             with named("sites", "site", i):
-                people = of_groups(manifold, X, None if groups is None else groups[i], None)
-                records, n = admit_in_parts(manifold, "X", people.points if people else X)
-            in_memory = not isinstance(records, Stream)
-            self.records.append(map_leaves(np.asarray, records) if in_memory else records)
-            self.sizes[f"site-{i}"] = n
+                given = admitted(manifold, X, None if groups is None else groups[i])
+            in_memory = not isinstance(given.records, Stream)
+            records = map_leaves(np.asarray, given.records) if in_memory else given.records
+            self.records.append(records)
+            self.sizes[f"site-{i}"] = given.n
         self.unit = RECORD if groups is None else PERSON
 
     def terms(

@@ -17,9 +17,9 @@ from ..manifolds import Euclidean
 from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._ball_search import SearchResult, run_search
-from ..mechanisms._base import Drawn
+from ..mechanisms._drawn import Drawn, told
 from ..mechanisms._lattice import check_drawable
-from ..mechanisms._private_ball import facts_of_search, mean_from
+from ..mechanisms._search_facts import facts_of_search, mean_from
 from ..mechanisms._search_records import final_radius, outside_of
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import LATTICE
@@ -101,7 +101,7 @@ class OverSites(AbstractMechanism[list[Any]]):
             server: What asks the sites.
             reproducible: Whether they draw from a seed.
         """
-        return self._told(self._whole(server), self.guarantee, reproducible=reproducible)
+        return told(self, self._whole(server), self.guarantee, reproducible=reproducible)
 
     def _whole(self, server: SumsOverSites) -> Drawn:
         """The result, with the facts of people. Their records are averaged where they are: no
@@ -128,7 +128,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         if terms.shares_noise:
             told["tolerated"] = terms.tolerated
         if found is not None:
-            told |= {**facts_of_search(server, found), "search": terms.search}
+            told |= {**facts_of_search(found, server.unit), "search": terms.search}
         return told
 
 

@@ -3,7 +3,8 @@
 `AbstractMechanism.release` is the one function that admits a value, charges and draws.
 """
 
-from ._base import AbstractMechanism, Drawn
+from ._base import AbstractMechanism
+from ._drawn import Drawn
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient

@@ -4,47 +4,22 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 from .._isolation import isolation
-from ..inference._counts import told_of_people
-from ..inference._error_law import ErrorLaw
-from ..inference._facts import Facts
-from ..inference._region import Observation
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
-from ..privacy._permit import Permit, Receipt
+from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
+from ._drawn import Drawn, told
 from ._lattice import Purse, check_drawable, has_laplace_grid
 from ._release import Release
 
 Value = TypeVar("Value")
-
-
-@dataclasses.dataclass(frozen=True)
-class Drawn:
-    """A noisy value, and the public facts of the draw that made it.
-
-    Attributes:
-        value: What may be published.
-        scale: sigma of a Gaussian, s of a Laplace or K-norm distribution.
-        sensitivity: The sensitivity that the scale was made from.
-        error_law: Distribution of the distance between the noisy and the admitted value, or None.
-        details: Further public facts.
-        observation: The noisy vector itself, with the distribution of its error, for confidence
-            regions; None where that distribution is not known. It is published with the value.
-    """
-
-    value: Any
-    scale: float
-    sensitivity: float | None = None
-    error_law: ErrorLaw | None = None
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    observation: Observation | None = None
 
 
 EITHER = "Gaussian or Laplace noise"  # Laplace for delta = 0, Gaussian for others
@@ -156,34 +131,6 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         refuse_sent(self.quoted_budget, ledger)
         with isolation():  # one context for all of it, whatever another thread sets
             return self._ready(value).release(rng, ledger)
-
-    def _told(
-        self,
-        drawn: Drawn,
-        guarantee: Guarantee,
-        *,
-        reproducible: bool,
-        receipt: Receipt | None = None,
-    ) -> Release:
-        """What was drawn, with all that is public of it."""
-        name, words = self._called
-        details = drawn.details
-        if guarantee.unit == PERSON:  # what was counted are people
-            details = told_of_people(details)
-        return Release(
-            value=drawn.value,
-            guarantee=guarantee,
-            scale=drawn.scale,
-            mechanism=name,
-            reproducible=reproducible,
-            sensitivity=drawn.sensitivity,
-            error_law=drawn.error_law,
-            facts=Facts.of({**details, "numerics": self.arithmetic}),
-            budget=self.quoted_budget,
-            words=words,
-            observation=drawn.observation,
-            receipt=receipt,
-        )
 
 
 class BudgetedMechanism(AbstractMechanism[Value]):
@@ -300,7 +247,11 @@ class Ready(AbstractReady[Release]):
         with isolation():
             own = permit.take(self.guarantee)
             drawn = self.mechanism._draw_parts(self.value, source, own)
-        release = self.mechanism._told(
-            drawn, self.guarantee, reproducible=source.reproducible, receipt=permit.receipt
+        release = told(
+            self.mechanism,
+            drawn,
+            self.guarantee,
+            reproducible=source.reproducible,
+            receipt=permit.receipt,
         )
         return self.finish(release)

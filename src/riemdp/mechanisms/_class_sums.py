@@ -1,15 +1,11 @@
-"""Sums over labelled records, one for each class: what is released of them, how far one record
-moves it, and what follows from the noisy sums.
+"""Sums over labelled records, one for each class: what is released of them, and how far one record
+moves it. What follows from the noisy sums is in `_released_means`.
 
 Let z be log_c(x) shortened to length r, over r, the centre c and the radius r being public or
 released. The vector holds for each class a the sum S_a of z and, where labels are private, its size
-N_a; a classifier's also the sum of z z^T. The weights are the largest at which one record changes
-the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
-no noise (docs/proofs/private-ball.md, Lemma 5; docs/proofs/classifiers.md).
-
-Where labels are public and what follows uses differences of class means alone, the part of the sums
-along the vector of class sizes is left out. One record then moves what is left by less than 2, and
-no mean of a class can be told from it (docs/proofs/classifiers.md, Lemma 15).
+N_a; that of a sample (`ClassSpreads`) also the sums of |z|^2 and of z z^T. The weights are the
+largest at which one record changes the whole vector by at most 2, as it does the sums of one class
+alone (docs/proofs/private-ball.md, Lemma 5; docs/proofs/comparison.md).
 
 Where people are protected, a person contributes the mean over that person's records of what each
 record would contribute. It lies in the convex hull of what records contribute, whose diameter is
@@ -21,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,37 +30,10 @@ from ..privacy._noise import Noise
 from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
 from ._lattice import Purse
+from ._released_means import ClassMeans
 
-_WEIGHT = 1.0 / math.sqrt(2.0)  # of sizes and of second moments, in the vector of a classifier
+WEIGHT = 1.0 / math.sqrt(2.0)  # of second moments, and of sizes beside them
 SQUARES = 1.5  # the weight of |z|^2 in the vector of a sample
-_LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
-
-
-class ClassMeans(NamedTuple):
-    """Class means of z and what else was released, from noisy sums alone.
-
-    Attributes:
-        means: Shape (classes, dim); of contrasts, minus their average.
-        sizes: Class sizes, public or noisy.
-        rest: What the vector held behind sums and sizes.
-        deviation: The standard deviation of the noise of a coordinate.
-    """
-
-    means: Floats
-    sizes: Floats
-    rest: Floats
-    deviation: float
-
-    @property
-    def deviations(self) -> Floats:
-        """The standard deviation of a coordinate of each mean; of contrasts, before the average of
-        their noise is taken away.
-        """
-        return self.deviation / self.sizes
-
-    def contracted(self) -> ClassMeans:
-        """The same, moved towards their average by James-Stein."""
-        return self._replace(means=contracted(self.means, self.deviations))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,115 +118,6 @@ class ClassSums:
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassContrasts(ClassSums):
-    """What public labels leave of the sums where differences of class means are all that is used:
-    the sums without their part along the vector of class sizes, in an orthonormal basis. Adding one
-    vector to the means of all classes does not change it.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sizes is None or self.classes < 2:
-            raise invalid("sizes", self.sizes, "contrasts are for public sizes of two classes on")
-
-    @property
-    def _sizes(self) -> Floats:
-        return np.array(self.sizes, dtype=np.float64)
-
-    @property
-    def factor(self) -> float:
-        """The share of a record's change that contrasts keep: the smallest class keeps the most."""
-        return math.sqrt(1.0 - float(np.min(self._sizes)) ** 2 / float(np.sum(self._sizes**2)))
-
-    @property
-    def sensitivity(self) -> float:
-        """Of the joint vector, rounding included: that of the product with a basis, too."""
-        rounding = summation_error(MOST_TERMS) + 4.0 * self.classes * math.ulp(1.0)
-        return 2.0 * self.factor * (1.0 + 1e-12) + 2.0 * self.n * rounding
-
-    @property
-    def apart(self) -> bool:
-        """Whether every class has noise of its own: a contrast belongs to several."""
-        return False
-
-    @property
-    def together(self) -> int:
-        """How many coordinates are released with noise for the sensitivity."""
-        return (self.classes - 1) * self.dim
-
-    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
-        """The vector that is released, without noise; see `ClassSums.joint`."""
-        sums = super().joint(z, labels, members).reshape(self.classes, self.dim)
-        return (contrast_basis(self._sizes) @ sums).ravel()
-
-    def means(self, noisy: Floats, scale: float, noise: Noise) -> ClassMeans:
-        """The class means minus their average, from released numbers alone."""
-        sums = contrast_basis(self._sizes).T @ noisy.reshape(self.classes - 1, self.dim)
-        means = sums / self._sizes[:, None]
-        deviation = noise.deviation(scale, self.together)
-        return ClassMeans(means - means.mean(axis=0), self._sizes, np.zeros(0), deviation)
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassMoments(ClassSums):
-    """The same with lighter sizes, and with the sum of all z z^T behind them.
-
-    Args:
-        moments: Whether the second moments are among them.
-    """
-
-    moments: bool
-
-    @property
-    def weight(self) -> float:
-        """Of a size, and of second moments."""
-        return _WEIGHT
-
-    @property
-    def sensitivity(self) -> float:
-        """Of the joint vector, rounding included."""
-        rounding = summation_error(MOST_TERMS) + 8.0 * math.ulp(1.0)
-        return 2.0 * (1.0 + 1e-11) + 4.0 * self.n * rounding
-
-    @property
-    def apart(self) -> bool:
-        """Whether every class has noise of its own: labels are public, and nothing is shared."""
-        return self.sizes is not None and not self.moments
-
-    @property
-    def together(self) -> int:
-        """How many coordinates are released with noise for the sensitivity."""
-        return super().together + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
-
-    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
-        """The vector that is released, without noise; see `ClassSums.joint`."""
-        sums = super().joint(z, labels, members)
-        if not self.moments:
-            return sums
-        rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
-        n = len(rows) if members is None else members.n
-        shares = None if members is None else members.shares / n
-        return np.concatenate([sums, self.weight * n * second_moment(rows, shares)])
-
-    def scores(self, found: ClassMeans) -> tuple[Floats, Floats]:
-        """A linear classifier of vectors z, from released numbers alone: the class with the largest
-        <coefficients_a, z> + intercepts_a.
-        """
-        means, sizes = found.means, found.sizes
-        if not self.moments:
-            return means, -0.5 * np.sum(means**2, axis=1)
-        total = unpack(np.asarray(found.rest / self.weight), self.dim)
-        within = (np.asarray(total) - (sizes[:, None] * means).T @ means) / self.n
-        values, vectors = np.linalg.eigh(within)
-        # Noise moves an eigenvalue by up to sqrt(2 dim) times that of a coordinate. Directions
-        # that it drowns count alike; where it drowns all, this is the rule of the nearest mean.
-        floor = math.sqrt(self.dim) * found.deviation / (self.weight * self.n)
-        floor = max(floor, 1e-9 * float(np.abs(values).max(initial=0.0)))
-        coefficients = (means @ vectors) / np.maximum(values, floor) @ vectors.T
-        return coefficients, -0.5 * np.sum(coefficients * means, axis=1)
-
-
-@dataclasses.dataclass(frozen=True)
 class ClassSpreads(ClassSums):
     """The same where labels are public, and behind the sum of each class those of |z|^2 and, with
     `moments`, of z z^T: of weights at which one record changes the vector of its class by at most 2
@@ -295,7 +155,7 @@ class ClassSpreads(ClassSums):
             rows = np.where((labels == place)[:, None], z, 0.0)
             vectors += [total, SQUARES * pairwise_sum(np.sum(rows**2, axis=1, keepdims=True))]
             if self.moments:
-                vectors.append(_WEIGHT * len(rows) * second_moment(rows))
+                vectors.append(WEIGHT * len(rows) * second_moment(rows))
         return np.concatenate(vectors)
 
     def split(self, noisy: Floats) -> list[tuple[Floats, float, Floats | None]]:
@@ -304,19 +164,9 @@ class ClassSpreads(ClassSums):
         found = []
         for size, row in zip(self.sizes, noisy.reshape(self.classes, self.together), strict=True):
             mean, square, moment = np.split(row / size, [self.dim, self.dim + 1])
-            matrix = np.asarray(unpack(moment / _WEIGHT, self.dim)) if self.moments else None
+            matrix = np.asarray(unpack(moment / WEIGHT, self.dim)) if self.moments else None
             found.append((mean, float(square[0]) / SQUARES, matrix))
         return found
-
-
-def contrast_basis(sizes: Floats) -> Floats:
-    """Orthonormal rows, shape (classes - 1, classes), orthogonal to the vector of class sizes: the
-    rows but the first of the reflection that takes that vector to an axis.
-    """
-    axis = sizes / np.linalg.norm(sizes)
-    axis[0] += 1.0
-    reflection = np.eye(len(axis)) - 2.0 * np.outer(axis, axis) / float(axis @ axis)
-    return reflection[1:]
 
 
 def class_sums(
@@ -339,18 +189,3 @@ def class_sums(
 def public_sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
     """The sizes of classes whose labels are public."""
     return None if sizes is None else tuple(int(s) for s in sizes)
-
-
-def contracted(means: Floats, deviations: Floats) -> Floats:
-    """Released class means moved towards their average by positive-part James-Stein.
-
-    Args:
-        means: Shape (classes, dim).
-        deviations: The standard deviation of a coordinate of each mean.
-    """
-    average = means.mean(axis=0)
-    contrasts = means - average
-    square = float(np.sum(contrasts**2))
-    noise = ((len(means) - 1) * means.shape[1] - 2) * float(np.mean(deviations**2))
-    kept = 1.0 - max(0.0, noise) / square if square > 0 else 1.0
-    return average + max(_LEAST_KEPT, kept) * contrasts

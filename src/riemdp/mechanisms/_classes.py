@@ -1,5 +1,6 @@
-"""Class means, or a linear classifier, from one release of class sums about one centre: that of a
-public ball, or one that is found privately from all records, whatever their labels.
+"""One release of class sums about one centre: that of a public ball, or one that is found privately
+from all records, whatever their labels. Of it come class means or a linear
+classifier (`_class_models`), or what compares samples (`_comparison`).
 
 Guarantee, replace-one: with delta > 0 that of one Gaussian mechanism with the noise multiplier of
 the budget; with delta = 0 pure epsilon. A search (the scale, the median distance, a centre and the
@@ -14,26 +15,23 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid
 from .._namespace import Floats
-from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball
-from ..domains._ends import end_of
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
-from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
-from ._base import Drawn
-from ._class_sums import ClassMeans, ClassMoments, ClassSums, public_sizes
-
-DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
+from ._at_centre import AbstractAtCentre, Found, LabelledRecords
+from ._class_sums import ClassSums, public_sizes
+from ._drawn import Drawn
+from ._released_means import ClassMeans
 
 
 class AbstractClasses(AbstractAtCentre):
@@ -88,8 +86,8 @@ class AbstractClasses(AbstractAtCentre):
         sums, found = self.sums, self._found(value, source)
         joint = sums.joint(found.z, value.labels, value.members)
         noisy, scale = sums.noisy(joint, found.purse)
-        # the records stay here
-        return self._made(noisy, scale, found._replace(z=None))
+        # the records stay here, and so does the noise
+        return self._made(noisy, scale, found._replace(z=None, purse=None))
 
     @abc.abstractmethod
     def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
@@ -105,68 +103,6 @@ class AbstractClasses(AbstractAtCentre):
             "coordinates": found.ball.radius * means.means,
             "sizes": tuple(float(s) for s in means.sizes) if private else None,
         }
-
-
-class ClassMeansNoise(AbstractClasses):
-    """Release the means of several classes as points: their tangent vectors at one centre, clipped
-    at one radius, with noise, then moved towards their average by positive-part James-Stein. See
-    `AbstractClasses`.
-
-    Source:
-        docs/proofs/classifiers.md; docs/proofs/private-ball.md.
-    """
-
-    what: ClassVar[str] = "class-means"
-    noise_on: ClassVar[str] = "the sums of clipped tangent vectors of the classes"
-
-    def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
-        return ClassSums(self.n, classes, self.manifold.dim, sizes)
-
-    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
-        ball, (_, facts) = found.ball, self._contracted(noisy, scale, found)
-        points = [end_of(self.manifold, ball.center, y) for y in facts["coordinates"]]
-        stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
-        sensitivity = ball.radius * self.sums.sensitivity
-        return Drawn(stacked, ball.radius * scale, sensitivity, None, facts)
-
-
-class DiscriminantNoise(AbstractClasses):
-    """Release a linear classifier of tangent vectors at one centre, clipped at one radius: its
-    coefficients, and its intercepts as a last column. See `AbstractClasses`.
-
-    Source:
-        docs/proofs/classifiers.md.
-    """
-
-    what: ClassVar[str] = "discriminant"
-    noise_on: ClassVar[str] = (
-        "one vector of class sums, class sizes (where labels are private) and second moments of"
-        " clipped tangent vectors, from which a linear classifier follows"
-    )
-
-    @property
-    def rule(self) -> str:
-        """What is released, from public numbers."""
-        return rule_for(self.noise, self.manifold.dim)
-
-    def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
-        moments = self.rule == DISCRIMINANT
-        return ClassMoments(self.n, classes, self.manifold.dim, sizes, moments)
-
-    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
-        assert isinstance(self.sums, ClassMoments)
-        means, told = self._contracted(noisy, scale, found)
-        coefficients, intercepts = self.sums.scores(means)
-        made = np.column_stack([coefficients / found.ball.radius, intercepts])
-        facts = {"rule": self.rule, "share_of_classifier": float(found.left)}
-        return Drawn(made, scale, self.sums.sensitivity, None, told | facts)
-
-
-def rule_for(noise: Noise, dim: int) -> str:
-    """What a classifier is made of, from public numbers: second moments too where noise is Gaussian
-    (there they cost the class sums nothing) and the matrix is not too large.
-    """
-    return CLASS_MEANS if noise.is_pure or dim > MOST_COORDINATES else DISCRIMINANT
 
 
 def positions(labels: NDArray[np.int64], n: int) -> NDArray[np.int64]:

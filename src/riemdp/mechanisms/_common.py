@@ -22,9 +22,9 @@ from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, pure
-from ..privacy._guarantee import ADJACENCIES as ADJACENCIES
 from ..privacy._noise import LaplaceNoise, Noise
-from ._base import AbstractMechanism, Drawn
+from ._base import AbstractMechanism
+from ._drawn import Drawn
 
 if TYPE_CHECKING:
     from .._namespace import Array

@@ -20,9 +20,9 @@ from ..inference._comparison import SampleMean, covariance_above, variance_above
 from ..inference._error_law import gaussian_law, laplace_law
 from ..privacy._noise import Noise
 from ._at_centre import Found
-from ._base import Drawn
 from ._class_sums import SQUARES, ClassSpreads
 from ._classes import AbstractClasses
+from ._drawn import Drawn
 from ._lattice import slack_of
 
 MOST_COORDINATES = 256  # of a tangent vector, for which second moments are released

@@ -26,7 +26,8 @@ from ..privacy._permit import adds_up
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ._at_centre import LabelledRecords
-from ._base import AbstractMechanism, Drawn
+from ._base import AbstractMechanism
+from ._drawn import Drawn
 from ._lattice import Purse, check_drawable
 
 

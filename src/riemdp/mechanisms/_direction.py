@@ -27,7 +27,8 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records, TangentMean
 from ..statistics._second_moment import SecondMoment, of_rows
-from ._base import EITHER, BudgetedMechanism, Drawn
+from ._base import EITHER, BudgetedMechanism
+from ._drawn import Drawn
 from ._lattice import scale_for, slack_of
 
 _PLACE = "the noisy mean that the direction was taken from"

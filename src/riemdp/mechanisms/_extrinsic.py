@@ -18,17 +18,12 @@ from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._spectral import symmetric_normals
-from ._base import Drawn
-from ._common import (
-    ADJACENCIES,
-    GaussianMechanism,
-    PointMechanism,
-    PureMechanism,
-    rounded_up,
-)
+from ._common import GaussianMechanism, PointMechanism, PureMechanism, rounded_up
+from ._drawn import Drawn
 from ._for_mean import MeanFacts
 
 

@@ -16,9 +16,10 @@ from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
+from ..privacy._guarantee import REPLACE_ONE
 from ..privacy._noise import Noise
 from ..statistics import AmbientMean, FrechetMean
-from ..statistics._sensitivity import REPLACE_ONE, public_weights
+from ..statistics._sensitivity import public_weights
 from ._common import PointMechanism, PureMechanism
 from ._counted import Counted
 

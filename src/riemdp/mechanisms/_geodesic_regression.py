@@ -29,7 +29,7 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._second_moment import clip_rows, of_rows
 from ._at_centre import MOST_COORDINATES, LabelledRecords
-from ._base import Drawn
+from ._drawn import Drawn
 from ._regression import AbstractRegression, TargetRange, admit_targets
 from ._ridge import Fitted, regressed, weights
 

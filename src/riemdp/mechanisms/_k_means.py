@@ -33,8 +33,8 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics._tangent_mean import clipped, kept_shares, log_flagged
 from ._at_centre import AbstractAtCentre, LabelledRecords
-from ._base import Drawn
 from ._class_sums import ClassSums
+from ._drawn import Drawn
 
 CLIP = 0.5  # the length that vectors at the centre of a cluster are shortened to, over the radius
 _SPREAD = 0.5  # how far out first centres lie, over the radius

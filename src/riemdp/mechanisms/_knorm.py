@@ -26,6 +26,7 @@ from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import (
@@ -38,8 +39,8 @@ from ..sampling._laplace import (
     warn_if_slow,
 )
 from ..statistics._sensitivity import public_weights
-from ._base import Drawn
-from ._common import ADJACENCIES, PureMechanism, optional_domain, rounded_up
+from ._common import PureMechanism, optional_domain, rounded_up
+from ._drawn import Drawn
 from ._for_mean import MeanFacts
 
 _FAR_OUT = 16.0  # a proposal without a ball; of matrices, float64 resolves little beyond

@@ -35,6 +35,7 @@ from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..sampling._far import View
@@ -47,8 +48,8 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
-from ._base import Drawn
-from ._common import ADJACENCIES, PureMechanism, optional_domain, rounded_up
+from ._common import PureMechanism, optional_domain, rounded_up
+from ._drawn import Drawn
 from ._for_mean import MeanFacts
 
 

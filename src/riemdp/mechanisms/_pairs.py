@@ -16,9 +16,9 @@ import numpy as np
 from .._namespace import Floats
 from ..randomness import NoiseSource
 from ._at_centre import AbstractAtCentre, LabelledRecords
-from ._base import Drawn
 from ._class_sums import ClassSpreads
 from ._comparison import has_moments
+from ._drawn import Drawn
 
 FIRST, SECOND = -1.0, 1.0  # what stands beside a record: with which sign it counts in a difference
 

@@ -1,13 +1,19 @@
 """A linear classifier from one release of contrasts of class means, where public records of the
 same kind are known.
 
+Where labels are public and what follows uses differences of class means alone, the part of the sums
+along the vector of class sizes is left out. One record then moves what is left by less than 2, and
+no mean of a class can be told from it (docs/proofs/classifiers.md, Lemma 15).
+
 Guarantee, replace-one: one Gaussian mechanism with the noise multiplier of the budget. To check it,
-read `_draw` here, `ClassView.seen`, `ClassView.contrasts_of`, `ClassSums.joint` and
-`ClassSums.sensitivity`. Proof: docs/proofs/classifiers.md.
+read `_draw` and `ClassContrasts` here, `ClassView.seen`, `ClassView.contrasts_of` and `ClassSums`.
+Proof: docs/proofs/classifiers.md.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,7 +23,7 @@ from numpy.typing import NDArray
 from .._errors import SMALLEST_MAGNITUDE, InvalidArgument, integer, invalid
 from .._namespace import Floats
 from ..domains._door import admit_records
-from ..domains._sums import pairwise_sum
+from ..domains._sums import MOST_TERMS, pairwise_sum, summation_error
 from ..privacy import Budget, Guarantee
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
@@ -26,12 +32,64 @@ from ..statistics._membership import Membership
 from ..statistics._public_prior import PublicPrior
 from ..statistics._tangent_mean import clipped
 from ._at_centre import LabelledRecords
-from ._base import BudgetedMechanism, Drawn
-from ._class_sums import ClassContrasts, ClassSums, contrast_basis, public_sizes
+from ._base import BudgetedMechanism
+from ._class_sums import ClassSums, public_sizes
 from ._classes import positions
+from ._drawn import Drawn
 from ._prior_mean import ASSUMES
+from ._released_means import ClassMeans
 
 CONTRASTS = "contrasts"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassContrasts(ClassSums):
+    """What public labels leave of the sums where differences of class means are all that is used:
+    the sums without their part along the vector of class sizes, in an orthonormal basis. Adding one
+    vector to the means of all classes does not change it.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sizes is None or self.classes < 2:
+            raise invalid("sizes", self.sizes, "contrasts are for public sizes of two classes on")
+
+    @property
+    def _sizes(self) -> Floats:
+        return np.array(self.sizes, dtype=np.float64)
+
+    @property
+    def factor(self) -> float:
+        """The share of a record's change that contrasts keep: the smallest class keeps the most."""
+        return math.sqrt(1.0 - float(np.min(self._sizes)) ** 2 / float(np.sum(self._sizes**2)))
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the joint vector, rounding included: that of the product with a basis, too."""
+        rounding = summation_error(MOST_TERMS) + 4.0 * self.classes * math.ulp(1.0)
+        return 2.0 * self.factor * (1.0 + 1e-12) + 2.0 * self.n * rounding
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own: a contrast belongs to several."""
+        return False
+
+    @property
+    def together(self) -> int:
+        """How many coordinates are released with noise for the sensitivity."""
+        return (self.classes - 1) * self.dim
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise; see `ClassSums.joint`."""
+        sums = super().joint(z, labels, members).reshape(self.classes, self.dim)
+        return (contrast_basis(self._sizes) @ sums).ravel()
+
+    def means(self, noisy: Floats, scale: float, noise: Noise) -> ClassMeans:
+        """The class means minus their average, from released numbers alone."""
+        sums = contrast_basis(self._sizes).T @ noisy.reshape(self.classes - 1, self.dim)
+        means = sums / self._sizes[:, None]
+        deviation = noise.deviation(scale, self.together)
+        return ClassMeans(means - means.mean(axis=0), self._sizes, np.zeros(0), deviation)
 
 
 class PersonContrasts(ClassContrasts):
@@ -55,6 +113,16 @@ class PersonContrasts(ClassContrasts):
         """
         total = pairwise_sum(np.asarray(z)).reshape(self.classes, self.dim)
         return (contrast_basis(self._sizes) @ total).ravel()
+
+
+def contrast_basis(sizes: Floats) -> Floats:
+    """Orthonormal rows, shape (classes - 1, classes), orthogonal to the vector of class sizes: the
+    rows but the first of the reflection that takes that vector to an axis.
+    """
+    axis = sizes / np.linalg.norm(sizes)
+    axis[0] += 1.0
+    reflection = np.eye(len(axis)) - 2.0 * np.outer(axis, axis) / float(axis @ axis)
+    return reflection[1:]
 
 
 class PriorClassifier(BudgetedMechanism[LabelledRecords]):

@@ -38,7 +38,8 @@ from ..statistics._prior_constants import (
 from ..statistics._public_prior import PublicPrior, clip_radius, shaped_lengths, transported
 from ..statistics._query import other_count
 from ..statistics._shaped_mean import Shape, ShapedMean
-from ._base import BudgetedMechanism, Drawn
+from ._base import BudgetedMechanism
+from ._drawn import Drawn
 from ._lattice import scale_for
 
 ASSUMES = (

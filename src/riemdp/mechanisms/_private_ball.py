@@ -17,50 +17,25 @@ from .._errors import (
     integer,
     invalid,
 )
-from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
-from ..domains._ends import end_of
 from ..domains._stream import Stream
-from ..inference._counts import ValidCount
-from ..inference._error_law import ErrorLaw, lengths_of, shrunk_law
 from ..inference._facts import Query
-from ..inference._region import Observation
-from ..manifolds import AbstractManifold, SPDBuresWasserstein
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
 from ._ball_search import SearchAnswers, SearchResult, run_search
-from ._base import BudgetedMechanism, Drawn
+from ._base import BudgetedMechanism
 from ._common import needs_log
+from ._drawn import Drawn
+from ._search_facts import facts_of_search, mean_from
 from ._search_plan import SearchPlan, plan_search
 from ._search_records import SearchRecords, final_radius, outside_of
-from ._shrinking import kept
 from ._streamed_search import StreamedRecords
-
-
-def facts_of_search(answers: SearchAnswers, found: SearchResult) -> dict[str, Any]:
-    """Public facts of a search: released numbers only."""
-    plan = found.plan
-    assert plan.counted is not None
-    deviation = plan.noise.count_deviation(plan.valid_share)
-    return {
-        "need": plan.need,
-        "share_of_search": float(found.spent),
-        "rounds": found.rounds,
-        "radii": tuple(r * answers.unit for r in found.radii),
-        "scales": found.scales,
-        "valid": ValidCount(round(plan.counted), deviation, plan.n, plan.need, plan.valid_share),
-    }
-
-
-_STRETCHED = (
-    "the mean of the records moved into the ball, its vector from the centre times n over the"
-    " released count of valid records,"
-)
 
 
 class BallSearch:
@@ -105,7 +80,7 @@ class BallSearch:
 
     def facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
         """Public facts: released numbers only."""
-        return {"n": self.n, **facts_of_search(records, found)}
+        return {"n": self.n, **facts_of_search(found, records.unit)}
 
 
 class OfRecords(BudgetedMechanism[Any]):
@@ -225,54 +200,3 @@ class AdaptiveMean(OfRecords):
             except InvalidArgument:  # float64 does not resolve the ball that was found
                 pass
         return TangentMean(domain, self.n)
-
-
-def mean_from(
-    query: FrechetMean | TangentMean,
-    noise: Noise,
-    noisy: Floats,
-    scale: float,
-    slack: float,
-    stretch: float,
-    facts: dict[str, Any],
-) -> Drawn:
-    """The mean in a ball that was found: a function of its noisy coordinates and of public facts.
-    `slack` is what rounding to a grid adds to the noise, `stretch` what both are multiplied by.
-    """
-    manifold = query.domain.manifold
-    local = query.frame.local if isinstance(query, FrechetMean) else query.domain
-    noisy, scale, slack = stretch * noisy, stretch * scale, stretch * slack
-    shorter = kept(noise, local.manifold, local.center, noisy, scale, local.radius)
-    released = end_of(local.manifold, local.center, shorter)
-    if isinstance(query, FrechetMean):
-        released = query.frame.back(released)
-    lengths = lengths_of(noise, scale, manifold.dim)
-    law = shrunk_law(manifold, local.radius, lengths)
-    seen = observed(query, noisy, lengths, slack, stretch)
-    return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
-
-
-def observed(
-    query: FrechetMean | TangentMean,
-    noisy: Floats,
-    lengths: ErrorLaw,
-    slack: float,
-    stretch: float = 1.0,
-) -> Observation | None:
-    """The noisy coordinates of a query, with the distribution of their error; `slack` is what
-    rounding to a grid adds. `stretch`: what the coordinates were multiplied by, noise included.
-    """
-    domain, subject = query.domain, "" if stretch == 1.0 else _STRETCHED
-    if isinstance(query, FrechetMean):
-        local = query.frame.local
-        seen = Observation(local.manifold, local.center, noisy, lengths, slack, subject=subject)
-        return seen.within(domain, stretch * query.error_bound)
-    # A mean of logarithms has to be the logarithm of its own end. On Bures-Wasserstein space it is:
-    # logarithms are the vectors with I + L > 0, a convex set.
-    manifold = domain.manifold
-    reach = float(np.asarray(manifold.injectivity_radius(domain.center)))
-    everywhere = manifold.is_hadamard or isinstance(manifold, SPDBuresWasserstein)
-    if not (everywhere or domain.radius <= reach):
-        return None
-    slack += stretch * query.error_bound
-    return Observation(manifold, domain.center, noisy, lengths, slack, subject=subject)

@@ -31,7 +31,7 @@ from ..randomness import NoiseSource
 from ..statistics import Records
 from ..statistics._second_moment import SecondMoment, of_rows
 from ._at_centre import MOST_COORDINATES, AbstractAtCentre, Found, LabelledRecords
-from ._base import Drawn
+from ._drawn import Drawn
 from ._ridge import TARGET, ridge, weights
 
 PERSON_IS = "one matrix each: the mean of u u^T over that person's records, u tangent and target"

@@ -41,7 +41,8 @@ from ..statistics._second_moment import (
     of_rows,
     row_lengths,
 )
-from ._base import EITHER, BudgetedMechanism, Drawn
+from ._base import EITHER, BudgetedMechanism
+from ._drawn import Drawn
 from ._lattice import Purse, slack_of
 from ._search_plan import taken_for_valid
 

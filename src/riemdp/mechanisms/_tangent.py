@@ -19,10 +19,11 @@ from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._base import Drawn
-from ._common import ADJACENCIES, GaussianMechanism
+from ._common import GaussianMechanism
+from ._drawn import Drawn
 from ._lattice import grid_of, on_grid, with_noise
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import Records, TangentMean
 from ..statistics._second_moment import second_moment, second_moment_sensitivity
-from ._base import BudgetedMechanism, Drawn
+from ._base import BudgetedMechanism
 from ._common import needs_log
+from ._drawn import Drawn
 
 
 class TangentCovarianceNoise(BudgetedMechanism[Records]):

@@ -23,8 +23,9 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._query import Records
-from ._base import BudgetedMechanism, Drawn
+from ._base import BudgetedMechanism
 from ._common import needs_log
+from ._drawn import Drawn
 from ._lattice import scale_for
 from ._shrinking import james_stein, worth_shrinking
 

@@ -25,7 +25,8 @@ from ..privacy._noise import Noise
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance
 from ..statistics._query import Records
-from ._base import BudgetedMechanism, Drawn
+from ._base import BudgetedMechanism
+from ._drawn import Drawn
 from ._lattice import Purse
 from ._private_ball import OfRecords
 from ._search_records import outside_of

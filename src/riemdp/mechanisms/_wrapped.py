@@ -31,17 +31,17 @@ from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
 from ..privacy import Budget
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ._base import Drawn
 from ._common import (
-    ADJACENCIES,
     AbstractTangentNoise,
     GaussianMechanism,
     PureMechanism,
     needs_log,
     optional_domain,
 )
+from ._drawn import Drawn
 from ._for_mean import MeanFacts
 from ._lattice import (
     MOST_ROUNDING,

@@ -18,8 +18,9 @@ from ..inference._error_law import GammaLaw, laplace_law
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
+from ..privacy._guarantee import ADJACENCIES
 from ..privacy._noise import Noise
-from ._common import ADJACENCIES, PureMechanism, rounded_up
+from ._common import PureMechanism, rounded_up
 from ._for_mean import MeanFacts
 from ._lattice import on_grid
 from ._wrapped import AbstractWrapped

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
+from ..privacy._guarantee import REPLACE_ONE
 from ..problems._problem import Problem
-from ..statistics._sensitivity import REPLACE_ONE, gradient_bound
+from ..statistics._sensitivity import gradient_bound
 from ._adaptive_clip import ADAPTIVE
 from ._private_step import Batches, NoisyGradient
 from ._records import PrivateRecords

@@ -53,45 +53,18 @@ def error_curves(
         from_curves: set[float] = set()
         from_runs: set[float] = set()
         for i, name in enumerate(names):
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
             pairs = _clean(f"expected[{name!r}]", expected.get(name, ()))
             if pairs:
-                eps, err = zip(*pairs, strict=True)
-                from_curves |= set(eps)
-                plain = (
-                    marker if not measured and len(pairs) <= 12 else None
-                )  # with measured points, lines are formulas only
-                ax.plot(
-                    eps,
-                    err,
-                    color=colour,
-                    linestyle=DASHES[i % len(DASHES)],
-                    marker=plain,
-                    label=name,
-                    zorder=2,
-                )
+                from_curves |= {eps for eps, _ in pairs}
+                # with measured points, lines are formulas only
+                bare = {"marker": None} if measured or len(pairs) > 12 else {}
+                line = {**look, **bare, "linestyle": DASHES[i % len(DASHES)]}
+                ax.plot(*zip(*pairs, strict=True), label=name, zorder=2, **line)
             runs = measured.get(name)
             if runs:
-                xs = sorted(float(e) for e in runs)
-                from_runs |= set(xs)
-                values = [np.asarray(runs[x], dtype=np.float64) for x in xs]
-                centre = np.array([math.sqrt(float(np.mean(v**2))) for v in values])
-                low = centre - np.array([v.min() for v in values])
-                high = np.array([v.max() for v in values]) - centre
-                ax.errorbar(
-                    xs,
-                    centre,
-                    yerr=np.maximum(0.0, [low, high]),
-                    color=colour,
-                    marker=marker,
-                    linestyle="none",
-                    markerfacecolor="white",
-                    markeredgewidth=2.0,
-                    elinewidth=1.4,
-                    capsize=4,
-                    zorder=3,
-                    label=f"{name}: measured",
-                )
+                from_runs |= {float(eps) for eps in runs}
+                _draw_runs(ax, runs, f"{name}: measured", look)
         if reference is not None:
             words, height = reference
             # Named in the legend: words in the picture would lie across the curves.
@@ -103,6 +76,30 @@ def error_curves(
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
         ax.legend(loc="best", frameon=True, edgecolor="none")
     return ax
+
+
+def _draw_runs(
+    ax: Axes, runs: Mapping[float, Sequence[float]], label: str, look: Mapping[str, Any]
+) -> None:
+    """Points at the root mean squares of runs, with bars from the smallest to the largest."""
+    xs = sorted(float(e) for e in runs)
+    values = [np.asarray(runs[x], dtype=np.float64) for x in xs]
+    centre = np.array([math.sqrt(float(np.mean(v**2))) for v in values])
+    low = centre - np.array([v.min() for v in values])
+    high = np.array([v.max() for v in values]) - centre
+    ax.errorbar(
+        xs,
+        centre,
+        yerr=np.maximum(0.0, [low, high]),
+        linestyle="none",
+        markerfacecolor="white",
+        markeredgewidth=2.0,
+        elinewidth=1.4,
+        capsize=4,
+        zorder=3,
+        label=label,
+        **look,
+    )
 
 
 def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -10,14 +10,15 @@ from ._curve_plan import CurveRow as CurveRow
 from ._curve_plan import plan_geodesic_regression
 from ._direction import DirectionRow as DirectionRow
 from ._direction import plan_mean_direction, private_mean_direction
-from ._geodesic_regression import GeodesicModel, private_geodesic_regression
+from ._geodesic_model import GeodesicModel
+from ._geodesic_regression import private_geodesic_regression
 from ._k_means import ClusterRow as ClusterRow
 from ._k_means import plan_k_means, private_k_means
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanRow as MeanRow
 from ._plan import plan_private_mean
-from ._prior import PriorRow as PriorRow
+from ._prior_plan import PriorRow as PriorRow
 from ._private_ball import private_ball
 from ._table import Plan as Plan
 from ._table import PlanRow as PlanRow

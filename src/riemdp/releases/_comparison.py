@@ -114,7 +114,7 @@ def private_comparison(
     members = None if groups is None else Membership(groups, rows)
     parts = PublicParts(labels, count, members, what="samples")
     domain = where.on(manifold) if isinstance(where, Ball) else None
-    grouped = of_groups(manifold, records, groups, domain)
+    grouped = None if groups is None else of_groups(manifold, records, groups, domain)
     if members is not None and grouped is not None:
         records, labels = grouped.points, _of_people(labels, members)
     mechanism = SamplesNoise(

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from .._errors import integer
+from .._namespace import Floats
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._spectral import pack
-from ..mechanisms._common import Floats
 from ..mechanisms._geodesic_regression import CovariateRange, FittedNoise, GeodesicNoise
 from ..mechanisms._ridge import regressed, weights
 from ..privacy import Budget
-from ._geodesic_regression import CURVE, GeodesicModel
+from ._geodesic_model import CURVE, GeodesicModel
 from ._search_left import columns_of_search, what_is_left
 from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 

@@ -1,33 +1,36 @@
-"""The private Fréchet mean: from records and a public ball to a `Release`."""
+"""The private Fréchet mean: from records and a public ball to a `Release`.
+
+`prepared_mean` admits the records and makes a release of them that is only to be charged and drawn.
+To check the claim of a mean in a public ball, read `admitted` and `_intrinsic` here, the query
+(`AbstractMean.prepare`, `FrechetMean.value`), the mechanism and `AbstractReady.release`. What a
+release says besides is made in `_asked`, of public facts. A private ball is searched for in
+`AdaptiveMean`. Means of other kinds, which have mechanisms of their own, are in `_other_means`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from .._errors import integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._door import admit_manifold
-from ..domains._stream import Stream
-from ..inference import Query
-from ..inference._counts import warn_of_counts
+from ..domains._door import admit_in_parts, admit_manifold
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
+from ..mechanisms import AdaptiveMean, MeanGradient, PriorMean, Release
 from ..mechanisms._base import Ready
-from ..mechanisms._counted import Counted
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._guarantee import ADD_REMOVE, REPLACE_ONE
 from ..privacy._ledger import refuse_sent
 from ..privacy._noise import Noise
 from ..randomness import NoiseSource
-from ..statistics import PublicPrior, Records
-from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
+from ..statistics import PublicPrior
+from ..statistics._membership import unit_of
+from ._asked import Asked, told
 from ._choices import (
     AUTO,
     COMPARED,
@@ -37,14 +40,13 @@ from ._choices import (
     NEED_GRADIENT,
     OPTIMIZED,
     TANGENT_MEAN,
-    build,
     moved_into,
 )
-from ._options import PRIVATE_BALL, check_options, public_domain, spending
-from ._people import Admitted, admitted
+from ._options import PRIVATE_BALL, PUBLIC_PRIOR, check_options, public_domain, spending
+from ._other_means import Stepwise, by_steps, extrinsic, of_tangents
+from ._people import Admitted, of_groups
 from ._people import facts as people_facts
 from ._plan import made_plan
-from ._prior import PUBLIC_PRIOR, of_prior
 from ._remembered import counted_mechanism, remembered
 
 
@@ -177,7 +179,7 @@ def prepared_mean(
         return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
     if isinstance(ball, PublicPrior):
         check_options(named, PUBLIC_PRIOR)
-        return of_prior(manifold, X, ball, spend, budget, groups)
+        return _of_prior(manifold, X, ball, spend, budget, groups)
     domain = public_domain(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
@@ -185,81 +187,34 @@ def prepared_mean(
     _check_budget(mechanism, budget)
     given = admitted(manifold, X, groups, domain, 1 if n_min is None else 0)
     if mechanism == TANGENT_MEAN:
-        return _of_tangents(manifold, given, ball, spend, budget, count_outside)
+        return of_tangents(manifold, given, ball, spend, budget, count_outside)
     asked = _asked(given, domain, ball, spend, budget, weights, n_min, count_outside)
+    own = None if n_min is None else weights
     name, plan = mechanism, None
     if mechanism == AUTO:
         compared = made_plan(asked.mean, budget)
         name, plan = compared.best().mechanism, str(compared)
     if name in OPTIMIZED:
-        return _by_steps(asked, name)
-    ready = (_extrinsic if name in EXTRINSIC else _intrinsic)(asked, name, plan)
+        return by_steps(asked, given, name)
+    ready = (extrinsic if name in EXTRINSIC else _intrinsic)(asked, given, own, name, plan)
     warn_of(ready.guarantee, budget.delta, asked.mean.n)
     return ready
 
 
-@dataclasses.dataclass(frozen=True)
-class Stepwise:
-    """A release that charges and draws step by step, so it is part of no other.
-
-    Attributes:
-        run: (rng, ledger) -> the release.
+def admitted(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    groups: object,
+    domain: Domain | None = None,
+    at_least: int = 1,
+) -> Admitted:
+    """The records of a release, admitted; with `groups` (labels, or `People` that were made of them
+    before) one point a person.
     """
-
-    run: Callable[[int | NoiseSource | None, Ledger | None], Release]
-
-    def release(self, rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
-        """Check what is left, charge the ledger, draw the noise."""
-        return self.run(rng, ledger)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Asked:
-    """A mean in a public ball.
-
-    Attributes:
-        mean: What is public.
-        ball: The ball as it was given.
-        budget: What is stated of what is spent.
-        given: The admitted records, or one point a person.
-        own: The records' own private weights.
-    """
-
-    mean: MeanFacts
-    ball: Ball
-    budget: Budget
-    given: Admitted
-    own: ArrayLike | None
-
-    @property
-    def is_protected(self) -> bool:
-        """Whether the number of records is private."""
-        return self.mean.adjacency == ADD_REMOVE
-
-    @property
-    def shown(self) -> int | None:
-        """The number of records, where it is public."""
-        return None if self.is_protected else self.mean.n
-
-    def told(self, plan: str | None) -> dict[str, Any]:
-        """Public facts of the release."""
-        mean = self.mean
-        chosen_by = {} if plan is None else {"chosen_by": AUTO, "plan": plan}
-        return {
-            "n_min" if self.is_protected else "n": mean.n,
-            "radius": mean.domain.radius,
-            "query": Query.MEAN,
-            "weighted": mean.weights is not None or self.own is not None,
-            "manifold": mean.manifold,
-            "ball": self.ball,
-            "budget": self.budget,
-            **people_facts(self.given.grouped, protected=self.is_protected),
-            **chosen_by,
-        }
-
-    def counted(self, prepared: Records) -> int:
-        """How many records, or people, lay outside."""
-        return (self.given.grouped or prepared).count_outside
+    grouped = None if groups is None else of_groups(manifold, X, groups, domain, at_least)
+    points = grouped.points if grouped else X
+    records, n = admit_in_parts(manifold, "X", points, at_least=at_least)
+    return Admitted(records, n, grouped, unit_of(grouped))
 
 
 def _asked(
@@ -271,8 +226,8 @@ def _asked(
     weights: ArrayLike | None,
     n_min: int | None,
     count_outside: bool | None,
-) -> _Asked:
-    """What was asked for, with records admitted: in parts, where they are in a file."""
+) -> Asked:
+    """What was asked for, from public facts."""
     is_protected = n_min is not None
     mean = MeanFacts(
         domain,
@@ -282,81 +237,31 @@ def _asked(
         weights=None if is_protected else weights,
         adjacency=ADD_REMOVE if is_protected else REPLACE_ONE,
     )
-    return _Asked(remembered(mean), ball, budget, given, weights if is_protected else None)
+    people = people_facts(given.grouped, protected=is_protected)
+    return Asked(remembered(mean), ball, budget, weights is not None, people)
 
 
-def _extrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
-    """A baseline, which adds arrays of the user's space: it does not move to another frame."""
-    mean = asked.mean
-    query, mechanism = mean.of_arrays, mean.counted(build(name, mean), asked.shown)
-    prepared = query.prepare(asked.given.records, asked.own)
-    value = query.value(prepared), asked.counted(prepared)
-
-    def finish(release: Release) -> Release:
-        return _finished(asked, release, plan, mean.domain, None)
-
-    return mechanism._ready(value, asked.given.unit).then(finish)
-
-
-def _intrinsic(asked: _Asked, name: str, plan: str | None) -> Ready:
-    """The mean of the records moved into the ball, and noise on it."""
+def _intrinsic(
+    asked: Asked, given: Admitted, own: ArrayLike | None, name: str, plan: str | None
+) -> Ready:
+    """The mean of the records moved into the ball, and noise on it; `own` are the records' own
+    private weights.
+    """
     mean, query, local = asked.mean, asked.mean.query, asked.mean.domain.frame.local
     # From here on the records are touched again only by the solver; what decides and what is stated
     # is a function of public numbers.
-    prepared = query.prepare(asked.given.records, asked.own)
+    prepared = query.prepare(given.records, own)
     if name in NEED_GRADIENT:
         gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
         mean = dataclasses.replace(mean, gradient=gradient)
     mechanism = counted_mechanism(name, mean, asked.shown)
-    value = query.value(prepared), asked.counted(prepared)
+    value = query.value(prepared), (given.grouped or prepared).count_outside
+    inner, slack = mechanism.inner, query.error_bound
 
     def finish(release: Release) -> Release:
-        moved = moved_into(release, mechanism.inner, local)
-        return _finished(asked, moved, plan, local, query.error_bound)
+        return asked.finished(moved_into(release, inner, local), plan, local, slack)
 
-    return mechanism._ready(value, asked.given.unit).then(finish)
-
-
-def _by_steps(asked: _Asked, name: str) -> Stepwise:
-    """Gradient perturbation, which charges and draws step by step."""
-    from ._optimised import optimised  # on JAX, so not at the top
-
-    n, domain, records = asked.mean.n, asked.mean.domain, asked.given.records
-    local = domain.frame.local
-    if isinstance(records, Stream):
-        inside = records.moved(domain.frame.clamp_flagged)
-    else:
-        inside = domain.frame.clamp_flagged(records)[0]
-    of_people = asked.given.grouped is not None
-
-    def run(rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
-        release = optimised(name, local, inside, n, asked.budget, of_people, rng, ledger)
-        return _finished(asked, release, None, local, None)
-
-    return Stepwise(run)
-
-
-def _finished(
-    asked: _Asked, release: Release, plan: str | None, local: Domain, slack: float | None
-) -> Release:
-    """The release in the user's space, with more public facts, and warnings: post-processing. With
-    `slack`, a bound of the solver's error, so is what it shows of the mean.
-    """
-    domain = asked.mean.domain
-    value, seen = release.value, release.observation
-    if local is not domain:
-        value = domain.frame.back(value)
-    if seen is not None and slack is not None:
-        seen = seen.within(domain, slack)
-    return _told(release._with(value=value, observation=seen), asked.told(plan))
-
-
-def _told(release: Release, facts: Mapping[str, Any]) -> Release:
-    """The release with more public facts, and warnings, by released numbers."""
-    warn_of_counts(release.facts.valid, release.facts.outside)
-    release = release._knowing(facts)
-    release._warn_of_noise()
-    return release
+    return mechanism._ready(value, given.unit).then(finish)
 
 
 def _searched(
@@ -378,39 +283,28 @@ def _searched(
     }
     ready = mechanism._ready(given.records, given.unit)
     warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(functools.partial(_told, facts=facts))
+    return ready.then(functools.partial(told, facts=facts))
 
 
-def _of_tangents(
+def _of_prior(
     manifold: AbstractManifold,
-    given: Admitted,
-    ball: Ball,
+    X: RecordsLike,
+    prior: PublicPrior,
     spend: Budget | Noise,
     budget: Budget,
-    count_outside: bool | None,
+    groups: object,
 ) -> Ready:
-    """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
-    mean = MeanFacts(ball.on(manifold), given.n, spend, count_outside=count_outside)
-    inner = TangentMeanNoise(manifold, ball, n=mean.n, budget=mean.noise())
-    # the mechanism prepares the records, and so knows which of them lay outside
-    both = Counted(inner, mean.whole(), mean.share_of_count(), mean.n)
-    count = None if given.grouped is None else given.grouped.count_outside
+    """The mean of private records with what public ones say: one mechanism, one charge."""
+    given = admitted(manifold, X, groups)
+    mechanism = PriorMean(manifold, prior, n=given.n, budget=spend)
     facts = {
-        "n": mean.n,
-        "radius": mean.domain.radius,
-        "query": Query.TANGENTS,
         "manifold": manifold,
-        "ball": ball,
         "budget": budget,
-        "clipping": (
-            "every record becomes the tangent vector at the centre that points to it, shortened to"
-            " the radius; a record that is not a valid point counts as the centre"
-        ),
-        **people_facts(given.grouped),
+        **people_facts(given.grouped, found=True),
     }
-    ready = both._ready((given.records, count), given.unit)
-    warn_of(ready.guarantee, budget.delta, mean.n)
-    return ready.then(functools.partial(_told, facts=facts))
+    ready = mechanism._ready(given.records, given.unit)
+    warn_of(ready.guarantee, budget.delta, given.n)
+    return ready.then(lambda release: release._knowing(facts))
 
 
 def _check_budget(name: str, budget: Budget) -> None:

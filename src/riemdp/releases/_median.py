@@ -21,8 +21,8 @@ from ..mechanisms._shrinking import bend_of
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ._mean import admitted
 from ._options import required_budget
-from ._people import admitted
 from ._people import facts as people_facts
 
 _FALL = 0.85  # of one step size to the next
@@ -112,14 +112,9 @@ def private_geometric_median(
     needs_log(manifold, "private_geometric_median")
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
-    records, n, grouped = admitted(manifold, X, groups)
+    records, n, grouped, _ = admitted(manifold, X, groups)
     need = records_needed(manifold.dim, len(rates), budget)
-    if n < need:
-        raise InvalidArgument(
-            f"argument `X`: n = {n} records are too few for a private geometric median with this"
-            f" budget; about {need} are needed. Give a larger budget, more records, or a smaller"
-            " public outer ball (ball=), which takes fewer steps. Nothing was spent"
-        )
+    _check_size(n, need)
     # What runs on JAX is imported where it is asked for.
     from .. import problems
     from ..optimizers import DPRGD
@@ -155,6 +150,15 @@ def private_geometric_median(
         words="noisy gradient descent on all records, each of which pulls with a unit vector",
         receipt=result.receipt,
     )
+
+
+def _check_size(n: int, need: int) -> None:
+    if n < need:
+        raise InvalidArgument(
+            f"argument `X`: n = {n} records are too few for a private geometric median with this"
+            f" budget; about {need} are needed. Give a larger budget, more records, or a smaller"
+            " public outer ball (ball=), which takes fewer steps. Nothing was spent"
+        )
 
 
 def step_sizes(manifold: AbstractManifold, search: AdaptiveBall) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from ..statistics import PublicPrior
 from ._choices import AUTO, COMPARED, EXTRINSIC, MECHANISMS, OPTIMIZED, TANGENT_MEAN
 
 PRIVATE_BALL = "a ball that is found privately"
+PUBLIC_PRIOR = "a mean with a public prior"
 # The mechanisms in a public ball that each option goes with. With a ball that is found privately
 # there is one mechanism, and none of these options is its own.
 _OUTPUT = (AUTO, *COMPARED, *EXTRINSIC)

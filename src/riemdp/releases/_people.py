@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..domains import Domain
-from ..domains._door import admit_in_parts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms._common import needs_log
-from ..statistics._membership import unit_of
 from ..statistics._people import People, people
 
 _CLAMPED = (
@@ -33,31 +31,13 @@ class Admitted(NamedTuple):
         records: What there is one of for each unit that is protected.
         n: How many.
         grouped: The people, where they are protected.
+        unit: What neighbours differ in.
     """
 
     records: Any
     n: int
     grouped: People | None
-
-    @property
-    def unit(self) -> str:
-        """What neighbours differ in."""
-        return unit_of(self.grouped)
-
-
-def admitted(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    groups: object,
-    domain: Domain | None = None,
-    at_least: int = 1,
-) -> Admitted:
-    """The records of a release, admitted; with `groups` (labels, or `People` that were made of them
-    before) one point a person.
-    """
-    grouped = of_groups(manifold, X, groups, domain, at_least)
-    points = grouped.points if grouped else X
-    return Admitted(*admit_in_parts(manifold, "X", points, at_least=at_least), grouped)
+    unit: str
 
 
 def of_groups(
@@ -66,9 +46,9 @@ def of_groups(
     groups: object,
     domain: Domain | None,
     at_least: int = 1,
-) -> People | None:
-    """One point a person; None without `groups`."""
-    if groups is None or isinstance(groups, People):
+) -> People:
+    """One point a person, of labels, or of `People` that were made of them before."""
+    if isinstance(groups, People):
         return groups
     needs_log(manifold, "the mean of one person's records (`groups`)")
     return people(manifold, X, groups, domain=domain, at_least=at_least)

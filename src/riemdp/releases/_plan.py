@@ -22,8 +22,8 @@ from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import PointMechanism, PureMechanism
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
+from ..privacy._guarantee import ADD_REMOVE, REPLACE_ONE
 from ..statistics import PublicPrior
-from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE
 from ._adaptive_plan import SearchRow, plan_adaptive_mean
 from ._choices import (
     AUTO,
@@ -36,8 +36,8 @@ from ._choices import (
     law_in_ball,
     try_build,
 )
-from ._options import PRIVATE_BALL, check_options, public_domain
-from ._prior import PUBLIC_PRIOR, PriorRow, plan_prior_mean
+from ._options import PRIVATE_BALL, PUBLIC_PRIOR, check_options, public_domain
+from ._prior_plan import PriorRow, plan_prior_mean
 from ._table import Column, Plan, PlanRow, budget_columns, chosen_of, figure
 from ._typical import typical_error
 

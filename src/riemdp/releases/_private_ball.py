@@ -12,8 +12,8 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
+from ._mean import admitted
 from ._options import required_budget
-from ._people import admitted
 from ._people import facts as people_facts
 
 

@@ -16,8 +16,8 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._people import People
+from ._mean import admitted
 from ._options import ball_or_search, required_budget
-from ._people import admitted
 from ._people import facts as people_facts
 
 

@@ -2,8 +2,8 @@
 
 from ._ambient_mean import AmbientMean as AmbientMean
 from ._frechet_mean import MeanResult, frechet_mean
+from ._mean_query import FrechetMean
 from ._public_prior import PublicPrior
-from ._query import FrechetMean
 from ._query import Records as Records
 from ._sensitivity import frechet_mean_sensitivity
 from ._shaped_mean import Shape as Shape

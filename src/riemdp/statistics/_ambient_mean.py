@@ -16,7 +16,8 @@ from ..domains._clamp import LOOSE, choose, clamp_flagged, in_parts
 from ..domains._sums import mean_of, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import EPS, Point
-from ._query import AbstractMean, Records, themselves
+from ._mean_query import AbstractMean
+from ._query import Records, themselves
 from ._sensitivity import ambient_bound
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from ..domains._sums import BLOCK, MOST_TERMS, summation_error
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import pack
+from ..privacy._guarantee import REPLACE_ONE
 from ._membership import Membership
 from ._query import AbstractQuery, Records, other_count
-from ._sensitivity import REPLACE_ONE
 
 PERSON_IS = "one matrix each: the mean of z z^T over that person's rows"
 _SHORTER = 1.0 - 1e-12  # of the bound, to which a longer row is shortened: rounding stays below it

@@ -16,8 +16,8 @@ from ..domains._clamp import in_parts, readable
 from ..domains._sums import streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
+from ..privacy._guarantee import REPLACE_ONE
 from ._query import AbstractQuery, Records, average
-from ._sensitivity import REPLACE_ONE
 
 Flags = NDArray[np.bool_]
 

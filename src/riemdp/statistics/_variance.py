@@ -15,8 +15,8 @@ from ..domains._clamp import readable
 from ..domains._sums import streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
+from ..privacy._guarantee import REPLACE_ONE
 from ._query import AbstractQuery, Records, average
-from ._sensitivity import REPLACE_ONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,48 +1,19 @@
-"""A private mean where public records of the same kind are known, and its plan."""
+"""The plan of a private mean where public records of the same kind are known."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ..manifolds import AbstractManifold
-from ..manifolds._base import RecordsLike
 from ..mechanisms import PriorMean
-from ..mechanisms._base import Ready
 from ..privacy import Budget
-from ..privacy._cautions import warn_of
-from ..privacy._noise import Noise
 from ..statistics import PublicPrior
 from ..statistics._prior_constants import USELESS_NOISE
-from ._people import admitted
-from ._people import facts as people_facts
 from ._table import Column, Plan, PlanRow, budget_columns, figure, several_budgets
 
-PUBLIC_PRIOR = "a mean with a public prior"
 ALONE = "the public model alone"
-
-
-def of_prior(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    prior: PublicPrior,
-    spend: Budget | Noise,
-    budget: Budget,
-    groups: object,
-) -> Ready:
-    """The mean of private records with what public ones say: one mechanism, one charge."""
-    given = admitted(manifold, X, groups)
-    mechanism = PriorMean(manifold, prior, n=given.n, budget=spend)
-    details: dict[str, Any] = {
-        "manifold": manifold,
-        "budget": budget,
-        **people_facts(given.grouped, found=True),
-    }
-    ready = mechanism._ready(given.records, given.unit)
-    warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(lambda release: release._knowing(details))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,156 @@
+"""Class means as points, and a linear classifier of tangent vectors, each from one release of class
+sums.
+
+The vector of a classifier holds for each class the sum of z and, where labels are private, its
+size, and behind them the sum of all z z^T. The weights are the largest at which one record changes
+the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
+no noise (docs/proofs/classifiers.md).
+
+To check the privacy of a release, read `ClassMoments` here and what `_classes` names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import Floats
+from .._trees import map_leaves
+from ..domains._ends import end_of
+from ..domains._sums import MOST_TERMS, summation_error
+from ..manifolds._spectral import unpack
+from ..privacy._noise import Noise
+from ..statistics._membership import Membership
+from ..statistics._second_moment import second_moment
+from ._at_centre import MOST_COORDINATES, Found
+from ._class_sums import WEIGHT, ClassSums
+from ._classes import AbstractClasses
+from ._drawn import Drawn
+from ._released_means import ClassMeans
+
+DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
+
+
+class ClassMeansNoise(AbstractClasses):
+    """Release the means of several classes as points: their tangent vectors at one centre, clipped
+    at one radius, with noise, then moved towards their average by positive-part James-Stein. See
+    `AbstractClasses`.
+
+    Source:
+        docs/proofs/classifiers.md; docs/proofs/private-ball.md.
+    """
+
+    what: ClassVar[str] = "class-means"
+    noise_on: ClassVar[str] = "the sums of clipped tangent vectors of the classes"
+
+    def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
+        return ClassSums(self.n, classes, self.manifold.dim, sizes)
+
+    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
+        ball, (_, facts) = found.ball, self._contracted(noisy, scale, found)
+        points = [end_of(self.manifold, ball.center, y) for y in facts["coordinates"]]
+        stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
+        sensitivity = ball.radius * self.sums.sensitivity
+        return Drawn(stacked, ball.radius * scale, sensitivity, None, facts)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassMoments(ClassSums):
+    """`ClassSums` with lighter sizes, and with the sum of all z z^T behind them.
+
+    Args:
+        moments: Whether the second moments are among them.
+    """
+
+    moments: bool
+
+    @property
+    def weight(self) -> float:
+        """Of a size, and of second moments."""
+        return WEIGHT
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the joint vector, rounding included."""
+        rounding = summation_error(MOST_TERMS) + 8.0 * math.ulp(1.0)
+        return 2.0 * (1.0 + 1e-11) + 4.0 * self.n * rounding
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own: labels are public, and nothing is shared."""
+        return self.sizes is not None and not self.moments
+
+    @property
+    def together(self) -> int:
+        """How many coordinates are released with noise for the sensitivity."""
+        return super().together + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
+
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The vector that is released, without noise; see `ClassSums.joint`."""
+        sums = super().joint(z, labels, members)
+        if not self.moments:
+            return sums
+        rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
+        n = len(rows) if members is None else members.n
+        shares = None if members is None else members.shares / n
+        return np.concatenate([sums, self.weight * n * second_moment(rows, shares)])
+
+    def scores(self, found: ClassMeans) -> tuple[Floats, Floats]:
+        """A linear classifier of vectors z, from released numbers alone: the class with the largest
+        <coefficients_a, z> + intercepts_a.
+        """
+        means, sizes = found.means, found.sizes
+        if not self.moments:
+            return means, -0.5 * np.sum(means**2, axis=1)
+        total = unpack(np.asarray(found.rest / self.weight), self.dim)
+        within = (np.asarray(total) - (sizes[:, None] * means).T @ means) / self.n
+        values, vectors = np.linalg.eigh(within)
+        # Noise moves an eigenvalue by up to sqrt(2 dim) times that of a coordinate. Directions
+        # that it drowns count alike; where it drowns all, this is the rule of the nearest mean.
+        floor = math.sqrt(self.dim) * found.deviation / (self.weight * self.n)
+        floor = max(floor, 1e-9 * float(np.abs(values).max(initial=0.0)))
+        coefficients = (means @ vectors) / np.maximum(values, floor) @ vectors.T
+        return coefficients, -0.5 * np.sum(coefficients * means, axis=1)
+
+
+class DiscriminantNoise(AbstractClasses):
+    """Release a linear classifier of tangent vectors at one centre, clipped at one radius: its
+    coefficients, and its intercepts as a last column. See `AbstractClasses`.
+
+    Source:
+        docs/proofs/classifiers.md.
+    """
+
+    what: ClassVar[str] = "discriminant"
+    noise_on: ClassVar[str] = (
+        "one vector of class sums, class sizes (where labels are private) and second moments of"
+        " clipped tangent vectors, from which a linear classifier follows"
+    )
+
+    @property
+    def rule(self) -> str:
+        """What is released, from public numbers."""
+        return rule_for(self.noise, self.manifold.dim)
+
+    def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
+        moments = self.rule == DISCRIMINANT
+        return ClassMoments(self.n, classes, self.manifold.dim, sizes, moments)
+
+    def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
+        assert isinstance(self.sums, ClassMoments)
+        means, told = self._contracted(noisy, scale, found)
+        coefficients, intercepts = self.sums.scores(means)
+        made = np.column_stack([coefficients / found.ball.radius, intercepts])
+        facts = {"rule": self.rule, "share_of_classifier": float(found.left)}
+        return Drawn(made, scale, self.sums.sensitivity, None, told | facts)
+
+
+def rule_for(noise: Noise, dim: int) -> str:
+    """What a classifier is made of, from public numbers: second moments too where noise is Gaussian
+    (there they cost the class sums nothing) and the matrix is not too large.
+    """
+    return CLASS_MEANS if noise.is_pure or dim > MOST_COORDINATES else DISCRIMINANT
