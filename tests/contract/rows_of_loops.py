@@ -168,7 +168,7 @@ RUNS = (
     network(
         "SPDNet, DP-RSGD",
         DPRSGD(1, 20, RATE, CLIP),
-        problems.spdnet((2, 2, 1), 2),
+        problems.spdnet((2, 2, 2), 2),  # both are rotations, which have logarithms
         d.matrices,
     ),
     network(
