@@ -46,6 +46,8 @@ NO_RELEASE = {
     "riemdp.estimators.RegressorRow": "a plan, from public numbers",
     "riemdp.releases.PriorRow": "a plan, from public numbers",
     "riemdp.releases.SearchRow": "a plan, from public numbers",
+    "riemdp.estimators.SearchRow": "a plan, from public numbers",
+    "riemdp.estimators.plan_private_search": "a plan, from public numbers",
     "riemdp.releases.PlanRow": "a plan, from public numbers",
     "riemdp.releases.MeanRow": "a plan, from public numbers",
     "riemdp.inference.Facts": "public facts of a release",

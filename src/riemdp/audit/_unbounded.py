@@ -29,7 +29,7 @@ class Unbounded(Ledger):
     ) -> None:
         """Grant it."""
 
-    def fits(self, guarantee: Guarantee) -> bool:
+    def fits(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> bool:
         """True."""
         return True
 

@@ -138,8 +138,8 @@ class OfMatrices(ManifoldRecords):
         """Charge and draw what a `fit` releases, and show it."""
         source = noise_source(check_seed(self.random_state))
         made = fit.ready.release(source)
-        fit.show(made)
         keep_fit(self, made, fit.ready.guarantee, fit.budget, source.reproducible)
+        fit.show(made)
         return self
 
     def _space(

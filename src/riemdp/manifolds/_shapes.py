@@ -95,6 +95,10 @@ class KendallShapes(Homogeneous):
         return (1.0 if self.k > 3 else 4.0, 4.0)
 
     @property
+    def _mean_curvature(self) -> float:
+        return (self.dim + 2) / (self.dim - 1)  # the Ricci curvature is dim + 2
+
+    @property
     def is_hadamard(self) -> bool:
         return False
 

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from .._errors import invalid
 from .._namespace import Floats
@@ -183,6 +182,8 @@ def filling(count: int, dim: int) -> Floats:
     """So many vectors that fill the unit ball, (count, dim): each one of a fixed sequence of low
     discrepancy, as far as possible from those before.
     """
+    from scipy import special  # which a plan does not need
+
     base = 2.0
     for _ in range(64):  # base^(dim + 2) = base + 1, which makes steps of the sequence
         base = (1.0 + base) ** (1.0 / (dim + 2))
