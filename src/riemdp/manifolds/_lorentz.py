@@ -130,7 +130,7 @@ class Lorentz(HomogeneousHadamard):
         stretch = np.where(distance > 0.0, distance / straight, 1.0)
         ways, backs = stretch[:, None] * way, 0.5 * stretch * chord
         whole, back, squares = added((ways, backs, distance * distance))
-        return _unboost(p, whole - back * p[1:]), squares
+        return np.asarray(_unboost(p, whole - back * p[1:])), squares
 
     def _radially(self, p: Array, q: Array) -> tuple[Array, Callable[[Array], Array]]:
         if type(self) is not Lorentz:  # a subclass may have geodesics of its own
