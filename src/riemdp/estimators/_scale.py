@@ -76,12 +76,12 @@ class PrivateTLScale(AbstractTransfer):
 
     Examples:
         >>> import numpy as np, riemdp
-        >>> v = np.random.default_rng(0).normal(size=(600, 2)) * np.repeat([[0.2], [0.8]], 300, 0)
+        >>> v = np.random.default_rng(0).normal(size=(6000, 2)) * np.repeat([[0.3], [0.9]], 3000, 0)
         >>> X = np.exp(v)[:, :, None] * np.eye(2)
         >>> scale = riemdp.PrivateTLScale(budget=riemdp.Budget(1.0, 1e-6))
         >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)) as ledger:
-        ...     new = scale.fit_transform(X, domains=np.repeat(["a", "b"], 300))
-        >>> one, two = np.mean(np.log(new[:300, 0, 0]) ** 2), np.mean(np.log(new[300:, 0, 0]) ** 2)
+        ...     new = scale.fit_transform(X, domains=np.repeat(["a", "b"], 3000))
+        >>> one, two = (np.mean(np.log(part[:, 0, 0]) ** 2) for part in np.split(new, 2))
         >>> bool(0.5 < one / two < 2.0)
         True
     """
