@@ -179,7 +179,8 @@ def spdnet(sizes: Sequence[int], n_classes: int, *, floor: float = 1e-4) -> Prob
     Each layer takes X to W^T X W with orthonormal columns of W (BiMap) and raises its eigenvalues
     to `floor` (ReEig); the last one is linear in the entries of the matrix logarithm (LogEig).
     Weights are points of Product(Stiefel(k0, k1), Stiefel(k1, k2), ..., Euclidean(n_classes,
-    k (k + 1) / 2 + 1)), intercepts in the last column.
+    k (k + 1) / 2 + 1)), intercepts in the last column; where a layer keeps the size k its W is a
+    rotation, a point of SpecialOrthogonal(k).
 
     The data of a run is the tuple (X, y) of arrays (n, k0, k0) and (n,), classes 0, 1, ... in y. A
     matrix that is not positive definite, or a class that is none of these, has the gradient 0.
