@@ -599,9 +599,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def not_moved(x: Any, rng: Any) -> riemdp.Release:
         with (
-            mock.patch.object(
-                Frame, "moving", property(lambda self: lambda x: (x, np.zeros(len(x), bool)))
-            ),
+            mock.patch.object(Frame, "clamp_flagged", lambda self, x: (x, np.zeros(len(x), bool))),
             mock.patch.object(Domain, "clamp", lambda self, point: point),
         ):
             return mean(x, rng)
