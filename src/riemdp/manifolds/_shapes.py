@@ -41,7 +41,7 @@ class KendallShapes(Homogeneous):
 
     **Where things are defined.** cos dist(p, q) = |<p, q>|. The injectivity radius is pi/2; the cut
     locus of p is where <p, q> = 0, at distance pi/2, the largest there is. There one minimising
-    geodesic is returned. Sectional curvature is from 1 to 4, and 4 for k = 3. So a Frechet mean has
+    geodesic is returned. Sectional curvature is from 1 to 4, and 4 for k = 3. So a Fréchet mean has
     a sensitivity in balls of radius below pi/8, and a tangent mean below pi/2.
 
     Args:

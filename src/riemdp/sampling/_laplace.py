@@ -452,7 +452,7 @@ def _by_radius(
 
 
 def is_flat(manifold: AbstractManifold) -> bool:
-    """Whether lengths of draws have a Gamma law: flat spaces and products of such."""
+    """Whether lengths of draws have a Gamma distribution: flat spaces and products of such."""
     if isinstance(manifold, Product):
         return all(is_flat(m) for m in manifold.manifolds)
     return isinstance(manifold, Euclidean | SPDLogEuclidean)
