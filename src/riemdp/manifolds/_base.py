@@ -71,6 +71,13 @@ class AbstractManifold(Operations):
 
     # ---------------------------------------------------------------- facts about the space
     @property
+    def noise_size(self) -> int:
+        """Number of independent standard normals that `tangent_from_normals` needs for one tangent
+        vector: `dim`, or one for each entry of its array.
+        """
+        return math.prod(self.shape) if self._is_submanifold else self.dim
+
+    @property
     @abstractmethod
     def origin(self) -> Point:
         """A canonical point of the space, shape `shape`. It depends on no data."""
@@ -248,10 +255,17 @@ class AbstractManifold(Operations):
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Point:
         """By `standard_normals` of a generator or key."""
+        if self._is_submanifold:
+            return self._project(standard_normals(rng, (*shape, *self.shape)))
         z = standard_normals(rng, (*shape, self.noise_size))
         return self._exp(self.origin, self._tangent_from_normals(self.origin, z))
 
     def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
+        """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space of
+        a submanifold, at every p.
+        """
+        if self._is_submanifold:
+            return self._to_tangent(p, z.reshape(*z.shape[:-1], *self.shape))
         return self._from_coordinates(p, z)
 
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._namespace import namespace
 from . import _orthonormal as on
-from ._arrays import standard_normals
 from ._base import AbstractManifold
 from ._spectral import apply, spectrum, sym, transpose
 
@@ -29,10 +28,6 @@ class AbstractFrames(AbstractManifold):
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.m, self.r)
-
-    @property
-    def noise_size(self) -> int:
-        return self.m * self.r
 
     @property
     def origin(self) -> Float[Array, "m r"]:
@@ -67,9 +62,3 @@ class AbstractFrames(AbstractManifold):
         """The largest entry of X^T X - I; infinite or NaN for anything that is not finite."""
         xp = namespace(x)
         return xp.max(xp.abs(transpose(x) @ x - np.eye(self.r)), axis=(-2, -1))
-
-    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        return on.nearest_orthonormal(standard_normals(rng, (*shape, self.m, self.r)))
-
-    def _tangent_from_normals(self, p: Array, z: Array) -> Array:
-        return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))

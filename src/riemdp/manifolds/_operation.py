@@ -80,11 +80,11 @@ class Operations(ABC):
         """Dimension of the manifold."""
 
     @property
+    @abstractmethod
     def noise_size(self) -> int:
         """Number of independent standard normals that `tangent_from_normals` needs for one tangent
-        vector: `dim`, unless a space says otherwise.
+        vector.
         """
-        return self.dim
 
     def _batch_shape(self, p: Point) -> tuple[int, ...]:
         """Leading (batch) axes of an already coerced point."""

@@ -12,6 +12,7 @@ from .. import _linalg as linalg
 from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
+from ._arrays import standard_normals
 from ._base import set_field
 from ._spectral import sym, transpose
 from ._stiefel import Stiefel
@@ -100,7 +101,7 @@ class SpecialOrthogonal(Stiefel):
         return self._to_tangent(q, p @ (half @ (transpose(p) @ v) @ half))
 
     def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        x = super()._random_point(rng, shape)
+        x = on.nearest_orthonormal(standard_normals(rng, (*shape, *self.shape)))
         sign = namespace(x).sign(linalg.det(x))[..., None, None]
         return namespace(x).concat([x[..., :1] * sign, x[..., 1:]], axis=-1)
 

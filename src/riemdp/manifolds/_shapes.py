@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
-from ._arrays import standard_normals
 from ._base import Homogeneous, set_field
 from ._numerics import dot, log_sinc_sqrt, normalised
 from ._sphere import Sphere
@@ -78,10 +77,6 @@ class KendallShapes(Homogeneous):
     @property
     def dim(self) -> int:
         return 2 * self.k - 4
-
-    @property
-    def noise_size(self) -> int:
-        return 2 * self.k
 
     @property
     def origin(self) -> Float[Array, "k 2"]:
@@ -153,13 +148,7 @@ class KendallShapes(Homogeneous):
         centred = _centred(x)
         return centred - _times(_product(p, centred), p)
 
-    # ---------------------------------------------------------------- randomness and coordinates
-    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        return self._project(_unflat(standard_normals(rng, (*shape, 2 * self.k))))
-
-    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return self._to_tangent(p, _unflat(z))
-
+    # ---------------------------------------------------------------- coordinates
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _flat(_reflect(self._reduced(p), self._reduced(v))[..., 1:, :])
 

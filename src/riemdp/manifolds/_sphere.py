@@ -12,7 +12,6 @@ import numpy as np
 from .._errors import integer
 from .._namespace import namespace
 from .._trees import all_finite
-from ._arrays import standard_normals
 from ._base import Homogeneous, set_field
 from ._numerics import (
     atanc_sqrt,
@@ -68,10 +67,6 @@ class Sphere(Homogeneous):
     @property
     def dim(self) -> int:
         return self.n - 1
-
-    @property
-    def noise_size(self) -> int:
-        return self.n
 
     @property
     def origin(self) -> Array:
@@ -190,15 +185,6 @@ class Sphere(Homogeneous):
             & all_finite(v, v.ndim - 1)
             & (xp.abs(dot(p, v)) <= atol * xp.maximum(1.0, safe_norm(v)))
         )
-
-    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
-        return normalised(standard_normals(rng, (*shape, self.n)))
-
-    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space,
-        at every p.
-        """
-        return z - dot(p, z)[..., None] * p
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _reflect(p, v)[..., 1:]
