@@ -79,6 +79,27 @@ def _grassmann(c: np.ndarray, x: np.ndarray) -> Vector:
     return _entries(side * v * angles * v.T)
 
 
+def _rotations(c: np.ndarray, x: np.ndarray) -> Vector:
+    p, q = exact(c), exact(x)
+    p, q = p * _inverse_root(p.T * p), q * _inverse_root(q.T * q)
+    return _entries(mp.logm(p.T * q).apply(mp.re))
+
+
+def _shapes(c: np.ndarray, x: np.ndarray) -> Vector:
+    p, q = _preshape(c), _preshape(x)
+    turn = mp.fsum(mp.conj(a) * b for a, b in zip(p, q, strict=True))
+    q = [b * mp.conj(turn) / mp.fabs(turn) for b in q]
+    flat = ([part for z in each for part in (z.real, z.imag)] for each in (p, q))
+    return ORACLES["sphere"].log(*flat) if p != q else [mp.mpf(0)] * (2 * len(p))
+
+
+def _preshape(x: np.ndarray) -> Vector:
+    z = [mp.mpc(*row) for row in x.tolist()]
+    mean = mp.fsum(z) / len(z)
+    size = mp.sqrt(mp.fsum(mp.fabs(a - mean) ** 2 for a in z))
+    return [(a - mean) / size for a in z]
+
+
 def _flat(c: np.ndarray, x: np.ndarray) -> Vector:
     pairs = zip(np.ravel(c), np.ravel(x), strict=True)
     return [mp.mpf(float(b)) - mp.mpf(float(a)) for a, b in pairs]
@@ -100,6 +121,8 @@ LOGARITHMS: dict[type[AbstractManifold], Callable[[np.ndarray, np.ndarray], Vect
     R.SPDLogEuclidean: _log_euclidean,
     R.SPDBuresWasserstein: _bures,
     R.Grassmann: _grassmann,
+    R.SpecialOrthogonal: _rotations,
+    R.KendallShapes: _shapes,
     R.Sphere: _by_oracle("sphere"),
     R.Lorentz: _by_oracle("lorentz"),
     R.PoincareBall: _by_oracle("poincare"),
@@ -224,6 +247,19 @@ def places() -> Iterator[Place]:
     skew = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0]
     for radius in (1e-3, 0.1, 0.5):
         yield Place("Grassmann", subspaces, "anywhere", skew, radius)
+    rotations = R.SpecialOrthogonal(3)
+    for radius in (1e-3, 0.1, 0.7):
+        centre = np.asarray(rotations.random_point(3))
+        yield Place("SpecialOrthogonal", rotations, "anywhere", centre, radius)
+    for k in (3, 6):
+        shapes = R.KendallShapes(k)
+        raw = np.random.default_rng(k).normal(size=(k, 2))
+        together = np.concatenate([5.0 + 1e-8 * raw[1:], raw[:1]])
+        for radius in (1e-3, 0.1, 0.38):
+            centre = np.asarray(shapes.project(raw))
+            yield Place("KendallShapes", shapes, "anywhere", centre, radius)
+            centre = np.asarray(shapes.project(together))
+            yield Place("KendallShapes", shapes, "all but one together", centre, radius)
     hyperbolic = [("Lorentz", R.Lorentz(4)), ("Lorentz, a line", R.Lorentz(2))]
     for name, space in (*hyperbolic, ("PoincareBall", R.PoincareBall(3))):
         for distance in (0.0, 5.0, 12.0, 16.0):

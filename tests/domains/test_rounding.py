@@ -21,6 +21,7 @@ QUICK = {
     ("SPDBuresWasserstein", "condition 10000, near the edge", None),
     ("Sphere", "anywhere", 0.75),
     ("Grassmann", "anywhere", 0.5),
+    ("KendallShapes", "all but one together", 0.38),
     ("Lorentz", "0 from the origin", 3.0),
     ("Lorentz", "12 from the origin", 0.1),
     ("Lorentz", "12 from the origin", 12.0),
