@@ -20,7 +20,8 @@ from ..privacy._noise import Noise
 from ..privacy._permit import Permit
 from ..privacy._selection import permits_of_runs
 from ..randomness import NoiseSource
-from ._base import AbstractReady, BudgetedMechanism, Drawn, Ready
+from ._base import AbstractReady, BudgetedMechanism, Ready
+from ._drawn import Drawn
 from ._release import Release
 
 STEPS = 1 << 20  # of a score in [0, 1]: so many of them add up exactly
