@@ -170,8 +170,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         self, admitted: LabelledMatrices, plan: ClassifierRow, view: ClassView | None, made: Release
     ) -> None:
         """What follows from the release, and the public model."""
-        self.release_, self.outside_ = made, made.facts.outside
-        self.ball_: Any = made.facts.ball
+        self._show(made)
         self.manifold_, self.classes_ = admitted.manifold, admitted.classes
         self.plan_, self.rule_ = plan, plan.mechanism
         alone = None if view is None else view.alone()

@@ -120,7 +120,8 @@ class PrivateFrechetMean(
             count_outside=self.count_outside,
             groups=groups,
         )
-        self._keep(release, budget)
+        self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
+        self._show(release)
         self.manifold_ = manifold
         self.mean_ = release.value
         self.n_samples_ = release.facts.n

@@ -152,8 +152,7 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
 
     def _show_fit(self, plan: RegressorRow, targets: TargetRange, release: Release) -> None:
         """What follows from the release."""
-        self.release_, self.outside_ = release, release.facts.outside
-        self.ball_: Any = release.facts.ball
+        self._show(release)
         self.manifold_: Any = release.facts.manifold
         self.plan_, self.range_ = plan, targets
         self.reference_ = np.asarray(self.ball_.center)

@@ -95,11 +95,10 @@ class ManifoldRecords(Spending):
         """Coordinates of log_base(x) in an orthonormal frame, one row per record: not private."""
         return np.asarray(self.manifold_.to_coordinates(base, self.manifold_.log(base, X)))
 
-    def _keep(self, release: Release, budget: Budget) -> None:
+    def _show(self, release: Release) -> None:
         """Take over what a fit released, with the ball and the count that stand in it."""
         self.release_, self.outside_ = release, release.facts.outside
         self.ball_: Any = release.facts.ball
-        self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,7 +109,8 @@ class PrivateTangentSpace(
         )
         self.manifold_ = manifold
         self.reference_ = np.asarray(release.value)
-        self._keep(release, budget)
+        self._keep_cost(release.guarantee, budget, reproducible=release.reproducible)
+        self._show(release)
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:
