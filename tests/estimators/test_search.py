@@ -162,6 +162,9 @@ def test_where_there_is_no_run_nothing_is_predicted() -> None:
     assert ledger.charges == 1
     assert search.best_params_ == {"count_outside": False}
     assert (search.best_score_, search.best_estimator_, search.release_) == (None, None, None)
+    with warnings.catch_warnings():  # what is said of a paid search does not take its place
+        warnings.filterwarnings("error", "PrivateSearchCV: there was no run")
+        assert searched(runs=1, random_state=5).fit(X, Y).best_estimator_ is None
     with pytest.raises(InvalidArgument, match="number of runs was 0"):
         search.predict(X)
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, RiemdpWarning, invalid
+from .._errors import InvalidArgument, RiemdpWarning, invalid, warn_with_release
 from .._isolation import isolation
 from ..domains import Ball
 from ..domains._labels import admit_labels
@@ -194,11 +194,9 @@ class PrivateSearchCV(Spending, MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = settings[0 if best is None else best.setting]
         self.release_ = self.best_estimator_ = self.best_score_ = None
         if best is None:
-            warnings.warn(
+            warn_with_release(
                 "PrivateSearchCV: there was no run, so there is no estimator; best_params_ is the"
-                " first setting of the grid",
-                RiemdpWarning,
-                stacklevel=2,
+                " first setting of the grid"
             )
             return self
         self.release_ = _of_search(best.score, whole, budget)
