@@ -146,8 +146,9 @@ def test_matrices_outside_a_public_ball_are_counted(labels, budget):
     ball = Ball(np.eye(3), 0.8)
     away = np.count_nonzero(np.asarray(riemdp.SPDLogEuclidean(3).dist(np.eye(3), X)) > 0.8)
     options = {"ball": ball, "budget": budget, **labels}
-    with Ledger(budget) as ledger, pytest.warns(RiemdpWarning, match="outside the ball"):
+    with Ledger(budget) as ledger, pytest.warns(RiemdpWarning, match="outside the ball") as said:
         fitted = classifier(**options).fit(X, y)
+    assert said[0].filename == __file__  # the line of whoever called
     without = classifier(**options, count_outside=False).fit(X, y)
     count = fitted.outside_
     assert fitted.release_.details["outside"] is count
@@ -312,8 +313,9 @@ def test_a_hopeless_classifier_is_named_before_anything_is_spent():
             with pytest.raises(RiemdpWarning, match="nearer to guessing"):
                 weak.fit(X, y)
         assert ledger.charges == 0
-        with pytest.warns(RiemdpWarning, match="records per class"):
+        with pytest.warns(RiemdpWarning, match="records per class") as said:
             weak.fit(X, y)
+        assert said[0].filename == __file__  # the line of whoever called
         assert ledger.charges == 1
     assert weak.plan_.verdict == "hopeless"
 

@@ -161,6 +161,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
             plan, ready, view = self._with_prior(admitted, admitted.where, sizes)
         else:
             plan, ready = self._in_ball(admitted, sizes)
+        plan.warn(type(self).__name__)
         query = f"linear classifier of {len(admitted.classes)} classes in a tangent space"
         known = {"manifold": admitted.manifold, "budget": admitted.budget, "query": query}
         ready = ready.then(lambda release: release._knowing(known))
@@ -204,7 +205,6 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
             ball=admitted.ball,
             count_outside=counted,
         )
-        plan.warn(type(self).__name__)
         return plan, admitted.prepared(admitted.of_classes(DiscriminantNoise, sizes), counted)
 
     def _with_prior(
@@ -221,7 +221,6 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         )
         accuracy = public_accuracy(prior, tuple(classes), self.recenter)
         plan = plan_with_prior(mechanism, admitted.budget, accuracy)
-        plan.warn(type(self).__name__)
         value = LabelledRecords(admitted.matrices, admitted.labels, admitted.members)
         ready = admitted.prepared_by(mechanism, value)
         alone = mechanism.view.alone()

@@ -38,4 +38,5 @@ def keep_fit(
     """Remember what a fit cost, and warn of what it released."""
     estimator._keep_cost(guarantee.quoted_at(budget.delta), budget, reproducible=reproducible)
     facts = [one.facts for one in ([made] if isinstance(made, Release) else made)]
-    warn_of_counts(*(each.valid for each in facts), *(each.outside for each in facts))
+    counts = *(each.valid for each in facts), *(each.outside for each in facts)
+    warn_of_counts(*counts, stacklevel=5)
