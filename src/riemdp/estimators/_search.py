@@ -301,7 +301,8 @@ def _divided(
     out = np.isin(places, chosen)
     rows = np.flatnonzero(~out)
     X = np.asarray(admitted.matrices)
-    labels: Any = admitted.labels[rows]
+    fitted = X[rows]  # once, for all settings
+    labels: ArrayLike = admitted.labels[rows]
     classes = None
     if isinstance(admitted, LabelledMatrices):
         labels = [y[i] for i in rows] if isinstance(y, list | tuple) else np.asanyarray(y)[rows]
@@ -309,7 +310,7 @@ def _divided(
         for model in models:
             model.set_params(classes=admitted.classes)
     groups = None if people is None else places[rows]
-    fits = [model._prepared(X[rows], labels, None, groups) for model in models]
+    fits = [model._prepared(fitted, labels, None, groups) for model in models]
     whose = None if people is None else [np.flatnonzero(places[out] == one) for one in chosen]
     return fits, _HeldOut(X[out], admitted.labels[out], whose, classes, count)
 
