@@ -1,6 +1,6 @@
 """Write the table of docs/evidence/means.md on James-Stein shrinking towards a public centre
 (between its two markers): what it changes, by space, length of the noise and distance of the mean
-from the centre. Run from the repository root.
+from the centre. Run it as `python -m tools.shrinking_table`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Write the section of docs/evidence/means.md on the clipped tangent mean and the extrinsic
-baselines where curvature is positive (between its two markers). Run from the repository root.
+baselines where curvature is positive (between its two markers). Run it as
+`python -m tools.tangent_mean_table`.
 
 All figures are simulated on the synthetic records of `tools/mechanism_table.py`: root mean squared
 Riemannian distance to the Frechet mean of the records.
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from mechanism_table import DELTA, EPSILONS, Data
+from tools.mechanism_table import DELTA, EPSILONS, Data
 
 import riemdp as R
 from papers.checks import write_between
@@ -54,8 +55,8 @@ def main() -> None:
     lines = [
         HEAD + f"{REPEATS} releases each, delta = {DELTA:g} where\none is used; baselines with the"
         " better of their two figures (as released, or moved into the ball).\nGaussian noise on the"
-        " tangent mean is followed by James-Stein shrinking in dimension 3 and more; the\nrecords'"
-        " mean lies near the centre here, which favours shrinking, so the formula without its"
+        " tangent mean is followed by James-Stein shrinking in dimension 3 and more. The records'"
+        " mean lies near the\ncentre here, which favours shrinking, so the formula without its"
         " help\nis given too. Every release is moved into the public ball, the default; where"
         " the noise is as\nlarge as the ball, a formula says no more than that the error is at most"
         " the diameter (0.785 on spheres).",
