@@ -8,14 +8,13 @@ constant column: its noisy matrix has both. Run it as `python -m tools.centre_ta
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from scipy import io
+from bench.public_data_sets import ssvep
 
 import riemdp as R
+from papers.data import riemopt_ijcnn, riemopt_satimage
 
 DELTA, HELD = 1e-6, 0.95  # the public radius holds this share of the records
 COLUMNS = (0.25, 0.5, 1.0)  # the constant column, over the radius
@@ -24,18 +23,17 @@ SHARES = (0.1, 0.3, 0.5)  # of the budget, for the mean
 
 def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray, int]]:
     """(name and public centre, rows, that centre, how many components)."""
-    folder = Path(os.environ["RIEMDP_DATA"])
     found = {
-        "ijcnn1": io.loadmat(folder / "libsvm" / "dp_riemopt_ijcnn.mat")["ijcnn_data"],
-        "satimage": io.loadmat(folder / "libsvm" / "dp_riemopt_satimage.mat")["satimage"],
+        "ijcnn1": riemopt_ijcnn(download=False).values,
+        "satimage": riemopt_satimage(download=False).values,
     }
     for name, rows in found.items():
         middle = (rows.min(axis=0) + rows.max(axis=0)) / 2.0
         for where, center in (("0", 0.0 * middle), ("the middle of the ranges", middle)):
             yield f"{name}, {where}", rows, center, 3
-    eeg = np.load(folder / "ssvep" / "ssvep.npz")
     space = R.SPDAffineInvariant(3)
-    people, X = eeg["person"], eeg["X8"][:, 2:5, 2:5]
+    X, _, people = ssvep("X8")
+    X = X[:, 2:5, 2:5]
     first = people == people[0]
     center = np.asarray(R.frechet_mean(space, X[first]).value)
     rows = np.asarray(space.to_coordinates(center, space.log(center, X[~first])))
