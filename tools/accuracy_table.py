@@ -40,7 +40,6 @@ def main() -> None:
     if parser.parse_args().check:
         missing = [case.name for case in CASES if case.name not in target.read_text()]
         sys.exit(f"the page lacks {missing}: run tools/accuracy_table.py" if missing else 0)
-    target.parent.mkdir(exist_ok=True)
     write_between(target, ORACLES_MARKERS, against_oracles().rstrip())
     write_between(target, IDENTITIES_MARKERS, against_identities().rstrip())
     print(f"wrote {target.relative_to(ROOT)}")
