@@ -161,13 +161,14 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
 def _first_site(agreed: Any, name: str, file: str, records: int | None) -> str:
     """A site's file whose total is what all answers that the plan needs of it cost."""
     from ..federated._door import protocol_of
+    from ..inference._region import rounded_up
 
     terms = agreed.terms
     budget, drawn = terms.budget, ""
     epsilon = repr(budget.epsilon)
     whole = protocol_of(terms).whole(0 if records is None else records)
     if not whole.within(budget):
-        epsilon = _rounded_up(whole.epsilon(budget.delta))
+        epsilon = rounded_up(whole.epsilon(budget.delta) * (1.0 + 1e-9))  # so that all of them fit
         drawn = _DRAWN.format(epsilon=budget.epsilon)
     return _SITE.format(
         name=name,
@@ -184,12 +185,6 @@ def _first_site(agreed: Any, name: str, file: str, records: int | None) -> str:
         if terms.shares_noise
         else "",
     )
-
-
-def _rounded_up(epsilon: float) -> str:
-    """Four significant digits of a number that is no smaller."""
-    step = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return f"{math.ceil(epsilon * (1.0 + 1e-9) / step) * step:.4g}"
 
 
 @command
