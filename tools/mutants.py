@@ -3,9 +3,9 @@
     python tools/mutants.py              every fault of mutants.toml; writes out/mutants.md
     python tools/mutants.py --check      only that every fault can still be planted
     python tools/mutants.py --only clip  the faults whose name matches
-    python tools/mutants.py --contract   against tests/contract alone, whatever guards them
+    python tools/mutants.py --contract   against the contract alone, whatever guards them
     python tools/mutants.py --random 20 --seed COMMIT --files Account src/riemdp/privacy/_filter.py
-        faults that nobody chose, against tests/contract
+        faults that nobody chose, against the contract
 
 A fault is a passage of one symbol (`old`, which must occur exactly once in its lines), what takes
 its place (`new`) and the quick tests that guard it; tools/symbols.py finds symbols and tests by
@@ -15,9 +15,11 @@ killed (a test failed), survived (all passed), timeout, or broken (the tests cou
 proves nothing). Nothing here reads the state of git, and results come in the order of the table
 whatever the number of workers is.
 
-A fault of --random that the contract does not notice also meets the guards of the named faults in
-its file. Where one fails, the fault changes what the code does, and has survived the contract.
-Where none does, it may change nothing: it is unknown, and counts neither way.
+The contract is tests/contract, and tests/sampling: rows release on one space each, and that noise
+has its distribution is asked there of every space. A fault of --random that the contract does not
+notice also meets the guards of the named faults in its file. Where one fails, the fault changes
+what the code does, and has survived the contract. Where none does, it may change nothing: it is
+unknown, and counts neither way.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ PRELOADED = (
     "cryptography.hazmat.primitives.ciphers",
 )
 PYTEST = ("-q", "-x", "-rf", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist")
-CONTRACT = ("tests/contract",)
+# the promises over all rows, and over all spaces that noise has its distribution there
+CONTRACT = ("tests/contract", "tests/sampling")
 SHARE = 0.9  # of the drawn faults that change behaviour, the contract notices
 UNGUARDED = "no test guards it"
 
@@ -386,7 +389,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-j", "--workers", type=int, default=2)
     parser.add_argument("--only", help="a regular expression for names")
     parser.add_argument("--check", action="store_true", help="only see that all can be planted")
-    parser.add_argument("--contract", action="store_true", help="against tests/contract alone")
+    parser.add_argument("--contract", action="store_true", help="against the contract alone")
     parser.add_argument("--random", type=int, metavar="N", help="N faults that nobody chose")
     parser.add_argument("--seed", default="0", help="decides what --random draws")
     parser.add_argument("--files", nargs="+", help="files and symbols that --random draws from")

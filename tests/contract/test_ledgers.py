@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import random
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from riemdp import BudgetExceeded, InvalidArgument
+from riemdp import BudgetExceeded, InvalidArgument, RiemdpError
 from riemdp.privacy import (
     Budget,
     Ledger,
@@ -139,22 +142,71 @@ def test_innermost_context_is_charged_and_only_it() -> None:
     assert outer.spent.epsilon(0.0) == 0.55
 
 
-def test_another_thread_refuses() -> None:
-    """It was charged to nothing, with a warning."""
+def in_another_thread(work: Callable[[], object]) -> Exception | None:
+    """What it raised there."""
     caught: list[Exception] = []
 
-    def work() -> None:
+    def watched() -> None:
         try:
-            charge(pure(0.1))
-        except InvalidArgument as error:
+            work()
+        except Exception as error:  # whatever it is, it is looked at here
             caught.append(error)
 
+    thread = threading.Thread(target=watched)
+    thread.start()
+    thread.join()
+    return caught[0] if caught else None
+
+
+def test_another_thread_refuses() -> None:
+    """It was charged to nothing, with a warning."""
     with Ledger(Budget(1.0)) as ledger:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        error = in_another_thread(lambda: charge(pure(0.1)))
     assert ledger.charges == 0
-    assert "another thread" in str(caught[0])
+    assert isinstance(error, InvalidArgument)
+    assert "another thread" in str(error)
+
+
+def test_a_block_may_end_in_another_thread() -> None:
+    """It is the only one of its ledger. Where it was entered nothing is charged to what is closed,
+    nor to a ledger around it; that one goes on.
+    """
+    ledger, outer = Ledger(Budget(1.0)), Ledger(Budget(1.0))
+
+    def enter() -> None:
+        ledger.__enter__()
+        assert in_another_thread(lambda: ledger.__exit__(None, None, None)) is None
+        with pytest.raises(InvalidArgument, match="closed by now"):
+            charge(pure(0.1))
+
+    with outer:
+        contextvars.copy_context().run(enter)
+        charge(pure(0.2))
+    assert (ledger.charges, outer.charges) == (0, 1)
+
+
+def test_which_of_two_blocks_of_one_ledger_ends_is_not_guessed() -> None:
+    """Both go on, where they were entered and where they may be left."""
+    ledger = Ledger(Budget(1.0))
+    entered, leave = threading.Barrier(2), threading.Barrier(2)
+
+    def stay() -> None:
+        with ledger:
+            entered.wait(30)
+            leave.wait(30)
+            charge(pure(0.1))
+
+    threads = ThreadPoolExecutor(1)
+    with threads, ledger:
+        staying = threads.submit(stay)
+        entered.wait(30)
+        error = in_another_thread(lambda: ledger.__exit__(None, None, None))
+        assert isinstance(error, RiemdpError)
+        assert "None has ended" in str(error)
+        leave.wait(30)
+        staying.result(30)
+        charge(pure(0.2))
+    assert ledger.charges == 2
 
 
 # ------------------------------------------------------------------------------------------------
