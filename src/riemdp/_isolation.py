@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from ._errors import interrupts
+from ._errors import raise_interrupt
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,7 +23,11 @@ def isolation() -> Iterator[None]:
     whatever another thread sets.
     """
     with np.errstate(all="ignore"), _double_precision():
-        yield
+        try:
+            yield
+        except ValueError as error:
+            raise_interrupt(error)
+            raise
 
 
 def isolated(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,13 +41,9 @@ def isolated(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-@contextlib.contextmanager
-def _of_jax() -> Iterator[None]:
+def _double_precision() -> contextlib.AbstractContextManager[None]:
+    if "jax" not in sys.modules:
+        return contextlib.nullcontext()
     from ._programs import double_precision
 
-    with double_precision(), interrupts():
-        yield
-
-
-def _double_precision() -> contextlib.AbstractContextManager[None]:
-    return _of_jax() if "jax" in sys.modules else contextlib.nullcontext()
+    return double_precision()

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray | jax.Array
 
-BLOCK = 4  # rows up to which triangular matrices are inverted entry by entry
-
 
 def eigh(a: Array) -> tuple[Array, Array]:
     """Ascending eigenvalues (..., k) and eigenvectors (..., k, k) of symmetric matrices, of which
@@ -83,27 +81,20 @@ def cholesky(a: Array) -> Array:
 
 
 def inverse_lower(lower: Array) -> Array:
-    """The inverses of lower triangular matrices: by substitution, of large ones half by half."""
+    """The inverses of lower triangular matrices, row by row."""
     xp = namespace(lower)
     if xp is not np:
         import jax
 
         eye = xp.broadcast_to(xp.eye(lower.shape[-1]), lower.shape)
         return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
-    k = lower.shape[-1]
     inverse = np.zeros(lower.shape)
-    if k > BLOCK:
-        h = k // 2
-        above = inverse[..., :h, :h] = inverse_lower(lower[..., :h, :h])
-        below = inverse[..., h:, h:] = inverse_lower(lower[..., h:, h:])
-        inverse[..., h:, :h] = -below @ (np.ascontiguousarray(lower[..., h:, :h]) @ above)
-        return inverse
-    for i in range(k):
+    for i in range(lower.shape[-1]):
         scale = 1.0 / lower[..., i, i]
         inverse[..., i, i] = scale
-        for j in range(i):
-            known = lower[..., i, j:i] * inverse[..., j:i, j]
-            inverse[..., i, j] = -np.sum(known, axis=-1) * scale
+        if i > 0:
+            known = lower[..., i : i + 1, :i] @ inverse[..., :i, :i]
+            inverse[..., i, :i] = -scale[..., None] * known[..., 0, :]
     return inverse
 
 
@@ -118,19 +109,6 @@ def solve(a: Array, b: Array) -> Array:
     a, finite = _isolated(a)
     (x,) = _each(lambda m, n: (np.linalg.solve(m, n),), a, np.asarray(b))
     return _marked(finite, x, 2)
-
-
-def least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The shortest x of smallest |a x - b| for one matrix (k, m) and b (k,), without combinations
-    of columns below 1e-12 of the largest, which tell no more than rounding does; zeros where a or b
-    is not finite.
-    """
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return np.zeros(a.shape[-1])
-    try:
-        return np.linalg.lstsq(a, b, rcond=1e-12)[0]
-    except np.linalg.LinAlgError:
-        return np.zeros(a.shape[-1])
 
 
 def det(a: Array) -> Array:

@@ -35,12 +35,10 @@ def slack(radius: float) -> float:
 
 def choose(flag: Array, yes: Point, no: Point) -> Point:
     """`yes` where the flag of a record is set, else `no`."""
-
-    def chosen(a: Array, b: Array) -> Array:
-        axes = max(a.ndim, b.ndim) - flag.ndim
-        return namespace(flag, a, b).where(flag.reshape(flag.shape + (1,) * axes), a, b)
-
-    return map_leaves(chosen, yes, no)
+    if isinstance(yes, tuple | list):
+        return tuple(choose(flag, a, b) for a, b in zip(yes, no, strict=True))
+    axes = max(yes.ndim, no.ndim) - flag.ndim
+    return namespace(flag, yes, no).where(flag.reshape(flag.shape + (1,) * axes), yes, no)
 
 
 def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) -> Any:
@@ -56,14 +54,10 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) ->
     (n,), entries = batch, sum(leaf[:1].size for leaf in leaves(x))
     rows = max(1, min(MOST_ROWS, ENTRIES // max(1, entries)))
     found = [
-        f(map_leaves(lambda leaf, s=start: _in_order(leaf[s : s + rows]), x))
+        f(map_leaves(lambda leaf, s=start: np.ascontiguousarray(leaf[s : s + rows], float), x))
         for start in range(0, max(n, 1), rows)
     ]
     return found[0] if len(found) == 1 else map_leaves(lambda *parts: np.concatenate(parts), *found)
-
-
-def _in_order(part: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(part, dtype=np.float64)
 
 
 def clamp(manifold: AbstractManifold, center: Point, radius: float, x: Point) -> Point:

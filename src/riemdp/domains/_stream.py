@@ -148,7 +148,8 @@ class Stream(AbstractParts):
             weights = np.ones(count) if own is None else own[first : first + count]
             points, outside = self.step(records)
             sums = part(points, np.asarray(outside), weights)
-            total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
+            whole = float(count) if own is None else math.fsum(weights)
+            total.add((sums, whole, float(np.count_nonzero(outside))))
         if self.filler is not None:
             point, weight = self.filler
             one = map_leaves(lambda x: np.asarray(x)[None], point)

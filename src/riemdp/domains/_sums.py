@@ -7,7 +7,6 @@ How records are cut into parts depends on their number and shape alone, in memor
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,13 +37,15 @@ def pairwise_sum(x: np.ndarray) -> np.ndarray:
     """The sum over the leading axis, in pairs: each of n terms takes part in at most ceil(log2 n)
     additions.
     """
-    if len(x) == 0:
-        return np.zeros(x.shape[1:])
-    while len(x) > 1:
-        half = len(x) // 2
-        pairs = x[:half] + x[half : 2 * half]
-        x = pairs if len(x) % 2 == 0 else np.concatenate([pairs, x[-1:]])
-    return x[0]
+    if len(x) < 2:
+        return x.sum(axis=0)
+    half = 1 << (len(x) - 1).bit_length() - 1
+    pairs = x[:half].copy()
+    pairs[: len(x) - half] += x[half:]
+    while half > 1:
+        half //= 2
+        pairs[:half] += pairs[half : 2 * half]
+    return pairs[0]
 
 
 class Total:
@@ -60,7 +61,7 @@ class Total:
         """Add one more tree of arrays."""
         terms = map_leaves(np.asarray, sums)
         if self.high is None:
-            self.high, self.low = terms, map_leaves(np.zeros_like, terms)
+            self.high, self.low = terms, map_leaves(lambda _: 0.0, terms)
             return
         total = map_leaves(np.add, self.high, terms)
         self.low = map_leaves(_with_lost, self.low, self.high, terms, total)
@@ -120,7 +121,7 @@ def mean_of(
     memory, with shares that sum to 1 (None: equal ones), or of `AbstractParts`, with weights of
     their own. Both are cut into parts and added alike.
     """
-    return mean_of_sums(points, shares, functools.partial(_weighted, terms))
+    return mean_of_sums(points, shares, lambda part, w: weighted_pairwise(terms(part), w))
 
 
 def mean_of_sums(
@@ -128,7 +129,7 @@ def mean_of_sums(
 ) -> Sums:
     """The same of sums(some points, their weights), with the rounding error of `streamed_error`."""
     if isinstance(points, AbstractParts):
-        total, weight = points.sums(functools.partial(_without_flags, sums))
+        total, weight = points.sums(lambda part, _, weights: sums(part, weights))
         return map_leaves(lambda x: x / weight, total)
     n, entries = len(leaves(points)[0]), sum(leaf[:1].size for leaf in leaves(points))
     rows, total = rows_of(n, most_rows(max(1, entries))), Total()
@@ -136,16 +137,6 @@ def mean_of_sums(
         part = map_leaves(lambda x, s=start: np.asarray(x[s : s + rows]), points)
         total.add(sums(part, None if shares is None else shares[start : start + rows]))
     return total.value if shares is not None else map_leaves(lambda x: x / n, total.value)
-
-
-def _weighted(terms: Callable[[Point], Any], points: Point, weights: np.ndarray | None) -> Sums:
-    return weighted_pairwise(terms(points), weights)
-
-
-def _without_flags(
-    sums: Callable[[Point, Any], Sums], points: Point, _: Any, weights: np.ndarray
-) -> Sums:
-    return sums(points, weights)
 
 
 def rows_of(n: int, most: int) -> int:

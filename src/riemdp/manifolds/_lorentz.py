@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .._namespace import Array, Floats
 
 _FAR = 1.5  # time coordinate from which a point counts as far from the origin in a sum
+_NEAR = 0.25  # square of the space coordinates up to which one counts as near it in a distance
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Lorentz(HomogeneousHadamard):
         return self._project(mean / xp.sqrt(mean[0] ** 2 - xp.sum(mean[1:] ** 2)))
 
     def _exp(self, p: Array, v: Array) -> Array:
-        s = self._inner(p, v, v)[..., None]
+        c = self._to_coordinates(p, v)
+        s = dot(c, c)[..., None]
         return _on_sheet((cosh_sqrt(s) * p + sinhc_sqrt(s) * v)[..., 1:])
 
     def _log(self, p: Array, q: Array) -> Array:
@@ -354,9 +356,12 @@ def squared_chord(p: Array, q: Array) -> Array:
     close = squared - (across / time) ** 2
     product = dot(x, y)
     mixed = 2.0 * (x0 * y0 - product - 1.0)
+    usual = xp.where(time > 4.0, mixed, close)
 
     xx, yy = dot(x, x), dot(y, y)
-    far = (time > 4.0) & (xx > 0.25) & (yy > 0.25)
+    if xp is np and x.ndim == 1 and xx <= _NEAR:  # the one point p alone says so, mostly a center
+        return usual
+    far = (time > 4.0) & (xx > _NEAR) & (yy > _NEAR)
     # Harmless numbers where the far formula is not used, so that its derivative is finite there.
     rx, ry = xp.sqrt(xp.where(far, xx, 1.0)), xp.sqrt(xp.where(far, yy, 1.0))
     # An exact power of two, so that no product of two far coordinates overflows.
@@ -372,7 +377,7 @@ def squared_chord(p: Array, q: Array) -> Array:
     rest = xp.where(beside, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
     angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink
-    return xp.where(far, radial + angular, xp.where(time > 4.0, mixed, close))
+    return xp.where(far, radial + angular, usual)
 
 
 def _same_axis(x: Array, rx: Array, y: Array, ry: Array) -> Array:

@@ -6,8 +6,8 @@ functions of the square they are analytic at 0, and |v|^2 is a polynomial in v; 
 of every order is finite at v = 0, where a formula in |v| gives NaN. Below a threshold a Taylor
 polynomial is evaluated; it is long enough for full accuracy of value and of the first derivatives,
 and the threshold is high enough that the closed form above it has nothing left to cancel. On NumPy,
-which takes no derivatives, a few terms near 0 do where the closed form cancels nothing. No function
-here hides a NaN: a NaN argument gives a NaN.
+which takes no derivatives, the closed form is taken everywhere where it cancels nothing. No
+function here hides a NaN: a NaN argument gives a NaN.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENTIRE = 0.5  # below this, the series of sin, cos, sinh, cosh: 10 terms reach 
 _ALGEBRAIC = (
     0.1  # below this, the series of atan and asinh (radius of convergence 1): 18 terms reach 1e-19
 )
-_VALUE = 1e-6  # below this, on NumPy, four terms of a series that starts with 1 reach 1e-24
+_LEAST = 1e-300  # the square of the least argument of a closed form, where each is its limit
 
 
 def _polynomial(coefficients: list[float], s: Array) -> Array:
@@ -59,10 +59,10 @@ def _split(s: Array, threshold: float) -> tuple[Array, Array, Array]:
 def _by_series(
     coefficients: list[float], threshold: float, s: Array, closed: Callable[[Any, Array], Array]
 ) -> Array:
-    """closed(library, sqrt s), and the series in s near 0."""
+    """closed(library, sqrt s), which cancels nothing, and on JAX the series in s near 0."""
     xp = namespace(s)
     if xp is np:
-        threshold, coefficients = _VALUE, coefficients[:4]
+        return closed(np, np.sqrt(np.maximum(s, _LEAST)))
     small, t, x = _split(s, threshold)
     return xp.where(small, _polynomial(coefficients, t), closed(xp, x))
 
@@ -70,13 +70,18 @@ def _by_series(
 def safe_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """Square root whose derivative at 0 is 0 instead of infinite (a subgradient of the norm)."""
     xp = namespace(s)
+    if xp is np:
+        return np.sqrt(s)
     zero = s == 0.0
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, s)))
 
 
 def root(square: Array) -> Array:
     """A square root whose derivative at 0 is 0; NaN stays NaN."""
-    xp, nothing = namespace(square), square <= 0.0
+    xp = namespace(square)
+    if xp is np:
+        return np.sqrt(np.maximum(square, 0.0))
+    nothing = square <= 0.0
     return xp.where(nothing, 0.0, xp.sqrt(xp.where(nothing, 1.0, square)))
 
 

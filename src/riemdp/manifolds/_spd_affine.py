@@ -169,7 +169,8 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     """
     at = _seen(p)
     e, near = _seen_from(at, q)
-    m = e + near[..., None, None] * np.eye(e.shape[-1])
+    # of which derivatives are taken: NumPy takes none
+    m = e if namespace(e) is np else e + near[..., None, None] * np.eye(e.shape[-1])
     return at.lower, m, sp.spectrum(e)._replace(offset=near)
 
 

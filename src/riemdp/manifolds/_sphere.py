@@ -124,7 +124,8 @@ class Sphere(Homogeneous):
         # the shorter is taken, in which nothing cancels
         cosine = np.vecdot(q, p)
         near = cosine >= 0.0
-        way = q + np.where(near, -1.0, 1.0)[:, None] * p
+        way = np.multiply.outer(np.where(near, -1.0, 1.0), p)
+        way += q
         square, off = np.vecdot(way, way), np.vecdot(way, p)
         across = square - off * off  # what is tangent to the sphere
         turn = np.arctan2(np.sqrt(np.maximum(across, 0.0)), np.abs(cosine))
@@ -132,14 +133,15 @@ class Sphere(Homogeneous):
         aligned = across <= 0.0
         stretch = np.where(aligned, 1.0, angle / np.sqrt(np.where(aligned, 1.0, across)))
         opposite = np.where(aligned & ~near, math.pi, 0.0)  # along the first coordinate
-        whole, aside, squares = added((stretch[:, None] * way, opposite, angle * angle))
-        log = np.asarray(self._to_coordinates(p, self._to_tangent(p, whole)))
+        way *= stretch[:, None]
+        whole, aside, squares = added((way, opposite, angle * angle))
+        log = self._to_coordinates(p, whole)  # which has no coordinate along p
         log[0] += aside
         return log, squares
 
     def _first_direction(self, p: Array) -> Array:
         """The way to the opposite point, where all directions are as short."""
-        return self._from_coordinates(p, namespace(p).eye(1, self.dim)[0])
+        return _reflect(p, np.eye(1, self.n, 1)[0])
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         return _angle(*_chords(p, q))
@@ -152,8 +154,7 @@ class Sphere(Homogeneous):
         return xp.where(near, 4.0 * ratio * atanc_sqrt(ratio) ** 2, _angle(s, t) ** 2)
 
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
-        batch = np.broadcast_shapes(p.shape, u.shape, v.shape)[:-1]
-        return namespace(p, u, v).broadcast_to(dot(u, v), batch)
+        return dot(u, v) + np.zeros(self._batch_shape(p))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         xp = namespace(p, q, v)

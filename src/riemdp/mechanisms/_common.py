@@ -123,7 +123,7 @@ class PointMechanism(AbstractMechanism[Any]):
     stays_in_ball: ClassVar[bool] = False
     """Whether releases are moved into the public ball."""
 
-    @property
+    @functools.cached_property
     def _domain(self) -> Domain | None:
         """The public ball, bound to the space."""
         return None if self.ball is None else self.ball.on(self.manifold)

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _linalg
 from .._errors import InvalidArgument
 from .._namespace import Floats
 from ..domains import Domain
@@ -32,6 +31,7 @@ from ..manifolds._base import Point
 MAX_PASSES = 200  # of a search without a ball
 ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
 _MEMORY = 10  # passes whose steps are combined
+_LOST = 1e-12  # share of a change that tells no more than rounding does
 _WORSE = 2.0  # times the smallest residual, from which a search goes back
 
 
@@ -64,7 +64,7 @@ def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats |
 
     def look(point: Point) -> Seen:
         logs, square = mean_of_sums(points, shares, functools.partial(log_sums, manifold, point))
-        length = math.sqrt(np.vecdot(logs, logs))
+        length = _length(logs)
         return Seen(logs, float(square), length if math.isfinite(length) else math.inf)
 
     return look
@@ -181,18 +181,23 @@ def _usual_length(manifold: AbstractManifold, seen: Seen) -> float:
     return 1.0 / (along + (1.0 - along) * across)
 
 
+def _length(v: Floats) -> float:
+    return math.sqrt(np.vecdot(v, v))
+
+
 def _within(step: Floats, most: float) -> Floats:
     """A step of at most this length: no mean is farther than its records."""
-    length = math.sqrt(np.vecdot(step, step))
+    length = _length(step)
     return step * (most / length) if length > most else step
 
 
 class _History:
-    """The steps of the last passes, and how the gradient changed by each."""
+    """How the gradient changed by the steps of the last passes: orthonormal changes, each with the
+    combination of steps that makes it.
+    """
 
     def __init__(self) -> None:
-        self.steps: list[Floats] = []
-        self.changes: list[Floats] = []
+        self.seen: list[tuple[Floats, Floats]] = []
         self.last: tuple[Floats, Floats] | None = None
 
     def step(self, gradient: Floats, length: float, most: float) -> Floats:
@@ -200,13 +205,21 @@ class _History:
         combination of changes that is nearest to it, and against the steps that made these.
         """
         if self.last is not None:
-            self.steps = [*self.steps, self.last[0]][-_MEMORY:]
-            self.changes = [*self.changes, gradient - self.last[1]][-_MEMORY:]
-        step = length * gradient
-        if self.steps:
-            changes = np.stack(self.changes, axis=1)
-            shares = _linalg.least_squares(changes, gradient)
-            combined = length * (gradient - changes @ shares) - shares @ np.stack(self.steps)
-            step = combined if np.isfinite(combined).all() else step
+            whole = gradient - self.last[1]
+            change, back = self._apart(whole, self.last[0])
+            size = _length(change)
+            if size > _LOST * _length(whole):
+                self.seen = [*self.seen, (change / size, back / size)][-_MEMORY:]
+        left, back = self._apart(gradient, np.zeros_like(gradient))
+        step = length * left + back
+        if not np.isfinite(step).all():
+            step = length * gradient
         self.last = _within(step, most), gradient
         return self.last[0]
+
+    def _apart(self, gradient: Floats, step: Floats) -> tuple[Floats, Floats]:
+        """What is left of a gradient without the known changes, and a step less what makes them."""
+        for change, made in self.seen:
+            share = np.vecdot(change, gradient)
+            gradient, step = gradient - share * change, step - share * made
+        return gradient, step
