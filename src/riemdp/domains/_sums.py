@@ -16,6 +16,7 @@ from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 
 ENTRIES = 1 << 16  # numbers of a part
+FEW, MOST_ENTRIES = 1 << 8, 1 << 18  # so few records are a part up to so many numbers
 MOST_ROWS = 1 << 15  # records of a part
 _ULP = 2.0**-53
 BLOCK = 4096  # terms that are added at a time
@@ -146,4 +147,5 @@ def rows_of(n: int, most: int) -> int:
 
 def most_rows(entries: int) -> int:
     """The largest part of records of so many numbers, a power of two."""
-    return min(MOST_ROWS, 1 << max(2, (ENTRIES // entries).bit_length() - 1))
+    rows = max(ENTRIES // entries, min(FEW, MOST_ENTRIES // entries))
+    return min(MOST_ROWS, 1 << max(2, rows.bit_length() - 1))
