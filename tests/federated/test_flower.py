@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -336,6 +337,20 @@ def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signe
     assert transport.agents() == {"a": 10}
 
 
+@messages
+def test_a_run_that_cannot_go_on_ends_with_one_line(caplog):
+    """At the server's terminal, too: the engine would show a traceback."""
+    from flwr.app import Context, RecordDict
+
+    from riemdp.federated import flower
+
+    context = Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config={})
+    flower.server_app()(None, context)
+    (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert line.getMessage().startswith("the run ends: the run names no agreement")
+    assert line.exc_info is None
+
+
 # ------------------------------------------------------------------------------------------------
 # the hospital that ships
 @pytest.fixture
@@ -465,6 +480,20 @@ def test_a_pinned_node_refuses_every_other_app(monkeypatch, caplog):
     for bad in ("", "AB" * 32, "ab" * 31, None):
         with pytest.raises(riemdp.InvalidArgument, match="bundle"):
             supernode.pin(bad)
+
+
+@messages
+def test_a_node_is_not_pinned_with_an_engine_of_another_version(monkeypatch):
+    from flwr.supernode import start_client_internal as engine
+
+    from riemdp.federated.flower import supernode
+
+    before = engine._verify_fab
+    monkeypatch.setattr(supernode, "version", lambda _: "1.42.0")
+    monkeypatch.setattr(sys, "argv", ["supernode", "--bundle", "ab" * 32])
+    with pytest.raises(SystemExit, match=r"internals of flwr 1\.41\.0, and 1\.42\.0 is installed"):
+        supernode.main()
+    assert engine._verify_fab is before
 
 
 # ------------------------------------------------------------------------------------------------

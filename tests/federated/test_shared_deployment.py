@@ -89,7 +89,7 @@ def test_a_site_that_is_not_ready_is_named_and_waited_for(facts):
     said = facts["logs"]["together"]
     assert facts["waited"]
     assert "c could not answer; its own log says why" in said  # no records yet
-    assert "No such file" in facts["logs"]["node2"]
+    assert "FileNotFoundError in " in facts["logs"]["node2"]
     assert "c.npy" not in said
     assert "it would add noise of" in said  # an older version
     assert "'a stranger', which is not expected here" in said

@@ -4,17 +4,18 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
-from ..._errors import InvalidArgument
+from ..._errors import InvalidArgument, RiemdpError
 from ...mechanisms import Release
 from ...privacy import Guarantee
 from ...randomness import NoiseSource, noise_source
@@ -226,7 +227,7 @@ def server_app(
 
     It reads from the run configuration, all optional: `result-path` (an .npz with the point, and
     next to it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
-    for a restart of the server).
+    for a restart of the server). A run that cannot go on ends with one line that says why.
 
     Args:
         make_setup: A function of the run configuration that returns the public settings, a `Setup`.
@@ -245,18 +246,30 @@ def server_app(
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         run = context.run_config
-        chosen = timing(run) if callable(timing) else timing or Timing()
-        ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
-        terms = (make_setup or _agreed)(run)
-        transport = GridTransport(grid, terms, ttl=ttl)
-        state, result = (str(run.get(key) or "") or None for key in ("state-path", "result-path"))
-        journal = Journal(terms.fingerprint, state)
-        if isinstance(terms, SearchTerms):
-            search(terms, transport, chosen, journal, result)
-        else:
-            rounds(terms, transport, chosen, journal, result, source=noise_source(rng))
+        with _in_one_line():
+            chosen = timing(run) if callable(timing) else timing or Timing()
+            ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
+            terms = (make_setup or _agreed)(run)
+            transport = GridTransport(grid, terms, ttl=ttl)
+            names = ("state-path", "result-path")
+            state, result = (str(run.get(name) or "") or None for name in names)
+            journal = Journal(terms.fingerprint, state)
+            if isinstance(terms, SearchTerms):
+                search(terms, transport, chosen, journal, result)
+            else:
+                rounds(terms, transport, chosen, journal, result, source=noise_source(rng))
 
     return app
+
+
+@contextlib.contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Says why a run ends that cannot go on. The engine would show a traceback."""
+    try:
+        yield
+    except RiemdpError as error:
+        with shown():
+            log.error("the run ends: %s", error)
 
 
 def rounds(

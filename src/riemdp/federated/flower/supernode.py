@@ -5,6 +5,10 @@
 The engine sends an app's code from the server to its nodes. A site that checks the code itself
 builds the app from that source (`flwr build`), takes the file's SHA-256, and starts its node so: an
 app with another fingerprint is refused before a line of it runs.
+
+No public function of the engine does that. This replaces two private ones of flwr 1.41.0,
+`_pull_and_store_message` and `_verify_fab` of `flwr.supernode.start_client_internal`; with another
+version no node is started.
 """
 
 # pyright: reportMissingImports=false
@@ -15,14 +19,12 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
-from flwr.supercore.fab import Fab
-from flwr.supernode import start_client_internal as engine
-from flwr.supernode.cli import flower_supernode
+from ..._errors import MissingExtra, RiemdpError, invalid
 
-from ..._errors import invalid
-
+_VERSION = "1.41.0"  # of the engine, whose private functions are replaced
 _ENTITY = {"bundle": ""}  # the engine checks an app only for a node that trusts somebody
 
 
@@ -34,19 +36,29 @@ def pin(bundle: str) -> None:
 
     Raises:
         InvalidArgument: Not such digits.
+        MissingExtra: Another version of the engine is installed.
     """
     if not isinstance(bundle, str) or not re.fullmatch(r"[0-9a-f]{64}", bundle):
         raise invalid("bundle", bundle, "give the SHA-256 of the .fab file, 64 hexadecimal digits")
+    if version("flwr") != _VERSION:
+        raise MissingExtra(
+            f"a node that runs one app only relies on internals of flwr {_VERSION}, and"
+            f" {version('flwr')} is installed: run pip install flwr=={_VERSION}, or let"
+            " flower-supernode check a signature (--trusted-entities)"
+        )
+    from flwr.supercore.fab import Fab
+    from flwr.supernode import start_client_internal as engine
+
     pull = engine._pull_and_store_message
 
-    def checked(*arguments: Any, get_fab: Callable[[str, int], Fab], **others: Any) -> int | None:
-        def fetched(fab_hash: str, run_id: int) -> Fab:
+    def checked(*arguments: Any, get_fab: Callable[[str, int], Any], **others: Any) -> int | None:
+        def fetched(fab_hash: str, run_id: int) -> Any:
             fab = get_fab(fab_hash, run_id)
             return Fab(fab.hash_str, fab.content, {"valid_license": "bundle"})
 
         return pull(*arguments, get_fab=fetched, **(others | {"trusted_entities": _ENTITY}))
 
-    def is_the_bundle(fab: Fab, _trusted: dict[str, str]) -> bool:
+    def is_the_bundle(fab: Any, _trusted: dict[str, str]) -> bool:
         return hashlib.sha256(fab.content).hexdigest() == bundle
 
     engine._pull_and_store_message = checked
@@ -58,7 +70,12 @@ def main() -> None:
     arguments = sys.argv[1:]
     if len(arguments) < 2 or arguments[0] != "--bundle":
         sys.exit("usage: python -m riemdp.federated.flower.supernode --bundle SHA256 [arguments]")
-    pin(arguments[1])
+    try:
+        pin(arguments[1])
+    except RiemdpError as error:  # one line, and no traceback
+        sys.exit(str(error))
+    from flwr.supernode.cli import flower_supernode
+
     sys.argv = ["flower-supernode", *arguments[2:]]
     flower_supernode()
 
