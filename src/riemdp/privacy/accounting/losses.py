@@ -40,6 +40,7 @@ Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
 FAR = 37.0  # the same for deltas as small as that; the mass beyond is 5e-300
 LONGEST = 1 << 23  # points of one lattice
+_AT_ONCE = 1 << 16  # terms of moments, which stay in a processor's cache
 LARGEST = 600.0  # losses above count as infinite: exp(600) is still a float64
 
 
@@ -94,9 +95,16 @@ def log_moment(part: Event, add: bool, a: Floats, tail: float = TAIL) -> Floats:
     loss, log_mass, _ = _quadrature(part, add, tail)
     if loss.size == 0:
         return np.full(np.shape(a), -math.inf)
-    exponent = np.multiply.outer(a, loss) + log_mass
-    peak = exponent.max(axis=-1, keepdims=True)
-    return peak[..., 0] + np.log(np.sum(np.exp(exponent - peak), axis=-1))
+    found = np.empty(np.shape(a))
+    rows = max(1, _AT_ONCE // loss.size)
+    for start in range(0, len(a), rows):
+        exponent = np.multiply.outer(a[start : start + rows], loss)
+        exponent += log_mass
+        peak = exponent.max(axis=-1, keepdims=True)
+        exponent -= peak
+        np.exp(exponent, out=exponent)
+        found[start : start + rows] = peak[:, 0] + np.log(np.sum(exponent, axis=-1))
+    return found
 
 
 def lost_mass(part: Event, add: bool, tail: float = TAIL) -> float:
