@@ -147,7 +147,7 @@ Sites = _names(
     {
         "federated._shared_sum": "Belonging noisy_sum summed_gradients",
         "federated._aggregate": "moved_by_sum:moved",
-        "federated._rounds": "admit_current is_outside",
+        "federated._rounds": "admit_current is_outside updated",
         "federated._door": "admit keys_of next_key",
         "federated._check": "problems_of_server",
         "federated._protocol": "context_of",

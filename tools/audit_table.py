@@ -36,7 +36,6 @@ from riemdp.audit import (
     audit_optimizer_in_one_run,
 )
 from riemdp.domains import Domain, Frame
-from riemdp.federated import local_update
 from riemdp.randomness import NoiseSource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -47,7 +46,7 @@ from tests.audit.edges import (
     off_manifold,
     outside_the_ball,
 )
-from tests.seam import Masks, Noise, Searches, Sums, original, plant
+from tests.seam import Gradients, Masks, Noise, Searches, Sites, Sums, original, plant
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
 BUDGET = Budget(EPSILON, 1e-5)
@@ -285,12 +284,12 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     )
 
     def agent(x: Any, rng: Any) -> Any:
-        done = local_update(prirfed, x, np.zeros(1), 0.25, rng=rng)
+        done = Sites.updated(prirfed, x, np.zeros(1), 0.25, Gradients.Account(), rng=rng)
         return SimpleNamespace(
             value=done.value, guarantee=done.guarantee, mechanism="an agent's reply"
         )
 
-    yield "an agent's round (local_update), DPRGD, Euclidean(1)", _through(agent, far, -far), 500
+    yield "an agent's round, DPRGD, Euclidean(1)", _through(agent, far, -far), 500
 
     many = np.zeros((60, 1))
     many[0] = 1e6

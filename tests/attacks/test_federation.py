@@ -14,24 +14,25 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, Ball, InvalidArgument, PriRFed, RiemdpError, problems
-from riemdp.federated import local_update, run_in_process
+from riemdp.federated import run_in_process
 from tests.attacks.test_optimizers import RATE, aligned_pair
 from tests.attacks.tools import claimed_mu
 from tests.federated.heard import heard
-from tests.seam import original, over_flower, plant
+from tests.seam import Gradients, Sites, original, over_flower, plant
 
 U = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / np.sqrt(2)
 
 
 def _answers(prirfed, pair, point, noise_std):
-    runs = [local_update(prirfed, data, point, noise_std, rng=1) for data in pair]
+    payer = Gradients.Account()
+    runs = [Sites.updated(prirfed, data, point, noise_std, payer, rng=1) for data in pair]
     apart = float(prirfed.problem.manifold.dist(runs[0].value, runs[1].value))
     return apart, claimed_mu(runs[0].guarantee)
 
 
 def test_fault_1_a_server_that_sends_a_long_point():
     """The server sends u (1 + 9e-7). Before: separation 1909 for a promised mu of .142 (here with
-    the agent's `local_update`).
+    the agent's update).
     """
     unit = np.ones(7) / np.sqrt(7)
     prirfed = PriRFed(

@@ -328,13 +328,6 @@ def at_a_site(data, given, **options):
     return federated.answer(site, setup, X, message, rng=rng, **own)
 
 
-def local_update(data, given, **options):
-    """One invitation, without a site's own limits."""
-    told = {"sigma": 0.5, "current": START, "rng": given.rng, "ledger": given.ledger} | options
-    X = told.pop("X", data["X"])
-    return federated.local_update(LOCAL, X, told.pop("current"), told.pop("sigma"), **told)
-
-
 def simulated(data, given, **options):
     """Virtual sites, which answer messages of Flower."""
     X = options.pop("X", data["X"])
@@ -421,15 +414,6 @@ SITES = (
             Refusal({"agreement": 7}, federated.Refused, "another agreement"),
             Refusal({"groups": d.whose(60)}, federated.Refused, "labels"),
         ),
-    ),
-    Entry(
-        "riemdp.federated.local_update",
-        "",
-        "federated",
-        local_update,
-        d.plain(d.matrices),
-        moved=step_of_site,
-        refusals=(*WRONG_RNG, *WRONG_DATA, Refusal({"current": np.zeros(7)})),
     ),
     Entry(
         "riemdp.federated.flower.simulate",

@@ -115,7 +115,6 @@ ELSEWHERE = {
     "riemdp.optimizers.private_principal_eigenvector": "a direction; PrivatePCA",
     "riemdp.run_in_process": "states no scale; the functions and federated.answer",
     "riemdp.federated.private_ball": "a centre; federated.private_frechet_mean",
-    "riemdp.federated.local_update": "told its sigma; federated.answer",
     "riemdp.PrivatePCA[private row norm]": "a direction; PrivatePCA",
     "riemdp.PrivatePCA[people, private row norm]": "a direction; PrivatePCA[people]",
     "riemdp.PrivateMDM[public ball]": "a radius; its distances",

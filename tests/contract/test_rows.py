@@ -156,7 +156,7 @@ def test_valid_data_are_released_and_charged_as_stated(entry):
         epsilon = Guarantee.from_dict(spent).epsilon(entry.budget.delta)
         assert 0.99 * entry.budget.epsilon <= epsilon <= entry.budget.epsilon * (1 + 1e-9)
         return
-    assert stated.within(entry.budget) or entry.name.endswith("local_update")
+    assert stated.within(entry.budget)
     assert spent["parts"] == json.loads(json.dumps(stated.to_dict()))["parts"]
     assert spent["adjacency"] == stated.adjacency == entry.adjacency
     assert Guarantee.from_dict(spent).unit == stated.unit

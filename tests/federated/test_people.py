@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp import Budget, Ledger, noise_source
-from riemdp.federated import PriRFed, local_update, run_in_process
+from riemdp.federated import PriRFed, run_in_process
 from riemdp.optimizers import DPRGD
 from tests.seam import Gradients, Masks, Sites
 from tests.statistical import ALPHA, gaussian_p_value
@@ -140,7 +140,7 @@ def test_a_local_answer_is_one_of_people() -> None:
     x = SITES[0].copy()
     x[:60] = [1.0, 0.0, 0.0]
     people = Sites.Belonging(x, np.concatenate([np.zeros(60, int), np.arange(1, 21)]))
-    silent = local_update(prirfed, people, NORTH, 1e-9, rng=3)
+    silent = Sites.updated(prirfed, people, NORTH, 1e-9, Gradients.Account(), rng=3)
     assert silent.guarantee.unit == "person"
     moved = -np.asarray(SPHERE.to_coordinates(NORTH, SPHERE.log(NORTH, silent.value))) / 0.25
     np.testing.assert_allclose(moved, summed(x, people.groups) / 21, atol=1e-6)

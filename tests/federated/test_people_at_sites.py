@@ -30,7 +30,7 @@ from riemdp.federated import (
 )
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import gaussian, participation
-from tests.seam import Commands, Masks, Servers, Sites, original, over_flower, plant
+from tests.seam import Commands, Gradients, Masks, Servers, Sites, original, over_flower, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 from .heard import heard
@@ -178,7 +178,7 @@ def test_one_person_with_most_records_moves_an_answer_as_one_record_does(tmp_pat
         for sign in (1.0, -1.0):  # everything of one person exchanged, next to no noise
             x = np.concatenate([sign * records[:40], records[40:]])
             own = (planted or original("records of a site"))(rounds, x, labels, None)
-            done = riemdp.federated.local_update(setup.prirfed, own, START, 1e-9, rng=1)
+            done = Sites.updated(setup.prirfed, own, START, 1e-9, Gradients.Account(), rng=1)
             found.append(np.asarray(done.value) / RATE)
         return float(np.linalg.norm(found[0] - found[1]))
 

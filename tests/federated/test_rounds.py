@@ -21,14 +21,13 @@ from riemdp import (
 from riemdp.federated import (
     Coordinator,
     aggregate,
-    local_update,
     plan_federated,
     run_in_process,
     validate_reply,
 )
 from riemdp.randomness import NoiseSource, noise_source
 from tests.federated.heard import came
-from tests.seam import plant
+from tests.seam import Gradients, Sites, plant
 
 from ..statistical import ALPHA, gaussian_p_value
 
@@ -189,13 +188,12 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
         from tests.optimizers.audits import LessNoise
 
         plant(monkeypatch, "class of gradients", LessNoise)
-    records = np.zeros((4, 300))
-    moves = np.stack(
-        [
-            np.asarray(local_update(prirfed, records, np.zeros(300), plan.sigmas[0], rng=i).value)
-            for i in range(60)
-        ]
-    )
+    records, sigma = np.zeros((4, 300)), plan.sigmas[0]
+    payer = Gradients.Account()
+    answers = [
+        Sites.updated(prirfed, records, np.zeros(300), sigma, payer, rng=i).value for i in range(60)
+    ]
+    moves = np.stack([np.asarray(point) for point in answers])
     p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
 
@@ -231,7 +229,7 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
     assert got.guarantee.epsilon(1e-5) == pytest.approx(open_too.epsilon(1e-5), rel=1e-9)
     count["n"] = 3
     with pytest.raises(KeyboardInterrupt):
-        local_update(prirfed, datasets[0], _start(), 0.1, rng=1)
+        Sites.updated(prirfed, datasets[0], _start(), 0.1, Gradients.Account(), rng=1)
 
 
 def test_a_result_says_whether_agents_answer_in_integers():

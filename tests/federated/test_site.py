@@ -23,8 +23,8 @@ from riemdp import (
     privacy,
     problems,
 )
-from riemdp.federated import Message, Refused, Setup, Site, local_update, plan_federated
-from tests.seam import Sites
+from riemdp.federated import Message, Refused, Setup, Site, plan_federated
+from tests.seam import Gradients, Sites
 
 DIM = 4
 E1 = np.eye(DIM)[0]
@@ -264,8 +264,9 @@ def _displacement(prirfed, data, neighbour, point):
     The noise is 1e-9 and the same for both, and the clip is at work.
     """
     manifold, rate = prirfed.problem.manifold, prirfed.local.learning_rate
+    payer = Gradients.Account()
     first, second = (
-        local_update(prirfed, records, point, 1e-9, rng=1) for records in (data, neighbour)
+        Sites.updated(prirfed, records, point, 1e-9, payer, rng=1) for records in (data, neighbour)
     )
     moved = float(manifold.dist(first.value, second.value)) / rate
     return moved, first.details["sensitivity"]

@@ -21,7 +21,6 @@ from ._door import Answer, Message, answer
 from ._in_process import FederatedResult as FederatedResult
 from ._in_process import run_in_process
 from ._prirfed import PriRFed
-from ._rounds import local_update
 from ._site import Refused, Site
 from ._terms import Party, Setup
 
@@ -37,7 +36,6 @@ __all__ = [
     "Site",
     "aggregate",
     "answer",
-    "local_update",
     "plan_federated",
     "private_ball",
     "private_frechet_mean",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,10 +155,13 @@ def run_in_process(
     without_noise = budget is None and noise_std is None
     held = dict(zip(names, data.held, strict=True))
     agents = _Agents(server, held, source, without_noise, permit)
+    least = None if plan.shared is None else plan.shared.enough
+    sites = Parties(server.sizes, agents.asked, agents.reply, least)
     rows: list[HistoryRow] = []
     status = "completed"
     try:
-        for t in _rounds_of(server, agents):
+        for record in rounds_of(server, sites, lambda: server.invite(names), lambda: None):
+            t = record.round + 1
             if record_every and t % record_every == 0:
                 seen = data.objective(server.value)
                 rows.append(HistoryRow(t, agents.gradients, seen, server.value))
@@ -174,15 +177,6 @@ def run_in_process(
         gradient_calls=agents.gradients,
     )
     return replace(result, receipt=permit.receipt)
-
-
-def _rounds_of(server: Coordinator, agents: _Agents) -> Iterator[int]:
-    """Run all rounds; how many there have been after each of them."""
-    shared, names = server.plan.shared, list(server.sizes)
-    least = None if shared is None else shared.enough
-    sites = Parties(server.sizes, agents.asked, agents.reply, least)
-    for record in rounds_of(server, sites, lambda: server.invite(names), lambda: None):
-        yield record.round + 1
 
 
 def result_of(

@@ -5,7 +5,7 @@ then `LocalRounds` and `SharedRounds` here.
 
 1. `admit_current` carries the server's point onto the space and, where the ball bounds the noise,
    into it. Nothing else of a message reaches a record.
-2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
+2. `updated` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
 3. Where noise is shared, `noisy_sum` of `_shared_sum` takes its place.
 """
@@ -24,7 +24,7 @@ from ..optimizers._checks import check_data
 from ..optimizers._minimize import minimized
 from ..optimizers._people import Whose
 from ..optimizers._plan import plan_optimizer
-from ..privacy import Guarantee, Ledger
+from ..privacy import Guarantee
 from ..randomness import NoiseSource
 from ..statistics._membership import Membership
 from ._accounting import local_guarantee
@@ -150,32 +150,20 @@ def admit_current(prirfed: PriRFed, current: Point) -> Point:
     return point
 
 
-def local_update(
+def updated(
     prirfed: PriRFed,
     records: RecordsLike | Belonging,
     current: Point,
     sigma: float | None,
+    account: Account,
     *,
     rng: int | NoiseSource | None = None,
-    ledger: Ledger | None = None,
 ) -> OptimizationResult:
-    """One invitation, on the agent's side: `prirfed.local` from `current` on its own records.
-
-    Args:
-        prirfed: The agreed run.
-        records: The agent's records, along the first axis.
-        current: The server's point. It passes `admit_current`.
-        sigma: The noise that the plan gives to an agent of this size. None runs without noise or
-            clipping (not private).
-        rng: None draws from this machine's operating system; a seed is not private.
-        ledger: The agent's own ledger, charged before noise is drawn. None charges the innermost
-            `with Ledger(...)`.
-
-    Returns:
-        The result, its `guarantee` being that of this one invitation.
+    """One invitation, on the agent's side: `prirfed.local` from `current`, which passes
+    `admit_current`, on its own records. `sigma` None runs without noise or clipping.
 
     Guarantee:
-        `plan.local[len(records)]`, replace-one.
+        `plan.local[len(records)]`, replace-one, paid from `account` before noise is drawn.
 
     Raises:
         InvalidArgument: The point or the records have the wrong form.
@@ -186,19 +174,6 @@ def local_update(
     Source:
         Proof: docs/proofs/federated.md.
     """
-    return updated(prirfed, records, current, sigma, Account(ledger), rng=rng)
-
-
-def updated(
-    prirfed: PriRFed,
-    records: RecordsLike | Belonging,
-    current: Point,
-    sigma: float | None,
-    account: Account,
-    *,
-    rng: int | NoiseSource | None = None,
-) -> OptimizationResult:
-    """`local_update`, at the cost of an `Account`."""
     point = admit_current(prirfed, current)
     own: Any = records
     whose = None

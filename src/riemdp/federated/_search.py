@@ -136,7 +136,8 @@ class Search(Protocol):
         self, question: Any, own: Any, cost: Cost, account: Account, source: NoiseSource
     ) -> Floats | Integers:
         """The site's sum with its noise; the whole search has been charged."""
-        return own.answer(question, account.permit)
+        own.permit = account.permit
+        return own.answer(question)
 
 
 def context_of_ask(manifold: AbstractManifold, ask: Ask) -> bytes:

@@ -223,7 +223,7 @@ class SearchSite:
         X: The site's admitted records: an array of them or a `Stream`.
         noise: How the sites make the noise of the whole budget.
         source: What this site draws from.
-        permit: Of the release that its answers are parts of. None: the first answer is given it.
+        permit: Of the release that its answers are parts of. None: nothing has been charged yet.
 
     Guarantee:
         See `NoiseOfSites`, whatever is asked.
@@ -244,7 +244,7 @@ class SearchSite:
         self.records = kind(domain, X, Purse(noise.each, source))  # which answers nothing itself
         self.manifold, self.noise, self._source = domain.manifold, noise, source
         # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
-        self.spent, self._permit, self._paid = Fraction(0), permit, False
+        self.spent, self.permit, self._paid = Fraction(0), permit, False
         self._seen = False
 
     @property
@@ -256,10 +256,9 @@ class SearchSite:
         """Whether the shares of all answers stay within the whole."""
         return affordable(self.spent, ask.share)
 
-    def answer(self, ask: Ask, permit: Permit | None = None) -> Floats | Integers:
+    def answer(self, ask: Ask) -> Floats | Integers:
         """The sum that was asked for by a question that `is_sound`, about a point that passed
-        `admit_point`, with noise. `permit`: of the release that it is a part of, where the site has
-        none.
+        `admit_point`, with noise.
 
         Raises:
             InvalidArgument: The question is none. Nothing is spent.
@@ -271,16 +270,16 @@ class SearchSite:
         if not self.affords(ask):
             raise RiemdpError("the whole budget of this search is spent. Nothing more was spent")
         if not self._paid:
-            self._pay(self._permit if permit is None else permit)
+            self._pay()
         self.spent += Fraction(ask.share)
         return self._answered(ask)
 
-    def _pay(self, permit: Permit | None) -> None:
+    def _pay(self) -> None:
         """Take the guarantee of all answers from what was charged for them, once."""
-        if permit is None:
+        if self.permit is None:
             raise RiemdpError("nothing was charged for this search, so it is not answered")
-        guarantee, of_people = self.noise.guarantee, permit.whole.unit == PERSON
-        permit.take(guarantee.for_people() if of_people else guarantee)
+        guarantee, of_people = self.noise.guarantee, self.permit.whole.unit == PERSON
+        self.permit.take(guarantee.for_people() if of_people else guarantee)
         self._paid = True
 
     @in_turn
