@@ -109,18 +109,16 @@ class Logistic:
         (plan,) = riemdp.plan_private_classifier(self.space, len(X), len(self.classes), self.budget)
         if plan.n < plan.need:
             raise riemdp.InvalidArgument("too few records")
-        steps = riemdp.DPRGD(40, 8.0, 1.0, momentum=0.8, output="geodesic-average")
         multiplier = riemdp.gaussian_noise_multiplier(self.budget, 40) / np.sqrt(plan.share)
-        self.w = np.asarray(
-            riemdp.private_minimize(
-                softmax(shape),
-                (z, one_hot),
-                np.zeros(shape),
-                steps,
-                noise_std=2.0 / len(X) * multiplier,
-                rng=self.seed,
-            ).value
-        )
+        sigma, gradients = 2.0 / len(X) * multiplier, softmax(shape).riemannian_gradient
+        rng, w, velocity = np.random.default_rng(self.seed), np.zeros(shape), np.zeros(shape)
+        self.w = np.zeros(shape)
+        for t in range(40):  # heavy ball, and the mean of the iterates
+            g = np.asarray(jax.vmap(gradients, (None, 0))(w, (z, one_hot)))
+            g = g / np.maximum(1.0, np.linalg.norm(g, axis=(1, 2)))[:, None, None]
+            velocity = 0.8 * velocity + g.mean(axis=0) + sigma * rng.normal(size=shape)
+            w = w - 8.0 * velocity
+            self.w = self.w + (w - self.w) / (t + 1)
         return self
 
     def score(self, X: np.ndarray, y: np.ndarray) -> float:

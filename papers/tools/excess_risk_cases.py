@@ -144,34 +144,25 @@ def covariance_runs(
     steps: Any,
     rates: Any,
     sigma: Any,
-    momentum: Any,
 ) -> Any:
     """DP-RGD (or DP-PGD, `projected`) of many seeds: normals (s, rows, d) and rates (rows,), of
     which the first `steps` are used.
-
-    `momentum` b: velocity <- b * transported velocity + released gradient, a function of what was
-    released; 0 is the plain step.
     """
     m = Sphere(covariance.shape[0])
 
     def one(z):
         def body(t, carry):
-            w, mean, velocity = carry
+            w, mean = carry
             if projected:
                 moved = w - rates[t] * (-2.0 * (covariance @ w) + sigma * z[t])
-                return moved / jnp.linalg.norm(moved), mean, velocity
-            velocity = (
-                momentum * velocity
-                + full_gradient(covariance, w)
-                + sigma * m._tangent_from_normals(w, z[t])
-            )
-            moved = m._project(m._exp(w, -rates[t] * velocity))
-            velocity = m._transport(w, moved, velocity)
+                return moved / jnp.linalg.norm(moved), mean
+            released = full_gradient(covariance, w) + sigma * m._tangent_from_normals(w, z[t])
+            moved = m._project(m._exp(w, -rates[t] * released))
             if average:
                 mean = m._project(m._exp(mean, m._log(mean, moved) / (t + 1.0)))
-            return moved, mean, velocity
+            return moved, mean
 
-        w, mean, _ = jax.lax.fori_loop(0, steps, body, (start, start, jnp.zeros_like(start)))
+        w, mean = jax.lax.fori_loop(0, steps, body, (start, start))
         return mean if average else w
 
     return jax.vmap(one)(normals)
@@ -210,7 +201,6 @@ def full_batch(
     rate: Any,
     *,
     average: bool = False,
-    momentum: float | None = 0.0,
 ) -> Run:
     """DP-RGD from the covariance; None are the public defaults. The noise is that of the library's
     plan.
@@ -219,11 +209,9 @@ def full_batch(
     a, w0, problem = jnp.asarray(covariance), jnp.asarray(start), problems.principal_eigenvector(d)
 
     def run(budget, seeds):
-        plan = plan_optimizer(problem, n, DPRGD(steps, rate, momentum=momentum), budget)
+        plan = plan_optimizer(problem, n, DPRGD(steps, rate), budget)
         z, rates = padded(seeds, plan.rates, d)
-        values = covariance_runs(
-            False, average, a, w0, z, plan.steps, rates, plan.sigma, plan.momentum
-        )
+        values = covariance_runs(False, average, a, w0, z, plan.steps, rates, plan.sigma)
         return np.asarray(values), plan.guarantee()
 
     return run
@@ -243,9 +231,9 @@ def projected_descent(
         multiplier = gaussian_noise_multiplier(budget, steps)
         sigma = math.nextafter(multiplier * 2.0 / n, math.inf)
         z, rates = padded(seeds, planned, len(covariance))
-        return np.asarray(
-            covariance_runs(True, False, a, w0, z, steps, rates, sigma, 0.0)
-        ), gaussian(multiplier, steps)
+        return np.asarray(covariance_runs(True, False, a, w0, z, steps, rates, sigma)), gaussian(
+            multiplier, steps
+        )
 
     return run
 
@@ -335,11 +323,6 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
         "DP-RGD, default", "iterative", (Setting("public defaults", full(start, None, None)),)
     )
     yield Method(
-        "DP-RGD, momentum, default",
-        "iterative",
-        (Setting("public defaults", full(start, None, None, momentum=None)),),
-    )
-    yield Method(
         "DP-RGD, geodesic average",
         "iterative",
         tuple(
@@ -347,15 +330,6 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
             for t, r in itertools.product(counts[2:], rates)
         ),
         "T 3, 5, 8, 12, 20, 35; rate 0.5, 1, 2, 4",
-    )
-    yield Method(
-        "DP-RGD, momentum",
-        "iterative",
-        tuple(
-            Setting(f"T {t}, rate {r:g}, momentum {b:g}", full(start, t, r, momentum=b))
-            for t, r, b in itertools.product(counts[2:], (0.25, 0.5, 1.0, 2.0), (0.3, 0.6, 0.9))
-        ),
-        "T 3, 5, 8, 12, 20, 35; rate 0.25, 0.5, 1, 2; momentum 0.3, 0.6, 0.9",
     )
     falls = tuple(
         Decreasing(r, h) for r, h in itertools.product((0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 3.0))

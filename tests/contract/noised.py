@@ -268,7 +268,7 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     "riemdp.PrivateFrechetMean[private ball]": of_centre,
     "riemdp.PrivateFrechetMean[public prior": of_first_answer,
     "riemdp.PrivateTangentSpace[private ball]": of_centre,
-    f"{RUN}[DP-RGD, two steps with momentum]": of_steps(2.5),
+    f"{RUN}[DP-RGD, two steps]": of_steps(2),
     f"{RUN}[DP-RGD, domain]": of_steps(2),
     f"{RUN}[DP-RGD, adaptive clip]": of_steps(9),
     f"{RUN}[DP-RGD, one of the iterates]": of_steps(2),

@@ -105,7 +105,7 @@ def run(variant, optimizer, claim="DP-RGD/RSGD", make=None, **facts):
 
 RUNS = (
     run("DP-RGD", DPRGD(1, RATE, CLIP), moved=one_step, refusals=OF_RUN),
-    run("DP-RGD, two steps with momentum", DPRGD(2, RATE, CLIP, momentum=0.5)),
+    run("DP-RGD, two steps", DPRGD(2, RATE, CLIP)),
     run("DP-RGD, domain", DPRGD(2, RATE, sensitivity="domain")),
     run("DP-RGD, adaptive clip", DPRGD(9, RATE, "adaptive")),
     run("DP-RGD, one of the iterates", DPRGD(2, RATE, CLIP, output="uniform"), refusals=OF_RUN),

@@ -105,7 +105,7 @@ def test_a_pickled_mechanism_releases_the_same():
 @pytest.mark.parametrize(
     "optimizer",
     [
-        riemdp.DPRGD(2, 0.1, 1.0, momentum=0.5),
+        riemdp.DPRGD(2, 0.1, 1.0),
         riemdp.DPRGD(9, 0.1, "adaptive"),
         riemdp.DPRSGD(2, 20, 0.1, 1.0, sampling="poisson", population=60),
         riemdp.DPRSVRG(1, 2, 0.1, 1.0, batch_size=20),

@@ -88,7 +88,7 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 @pytest.mark.parametrize(
     "optimizer",
     [
-        DPRGD(6, 0.3, momentum=0.5),
+        DPRGD(6, 0.3),
         DPRSGD(6, 8, 0.3, output="geodesic-average"),
         pytest.param(
             DPRSGD(6, 8, 0.3, sampling="poisson", output="uniform"), marks=pytest.mark.slow

@@ -360,9 +360,7 @@ def test_what_is_called_lattice_and_what_is_not():
     mean = problems.frechet_mean(riemdp.Sphere(3), ball=riemdp.Ball([1.0, 0.0, 0.0], 0.5))
     for optimizer in (
         DPRGD(3),
-        DPRGD(3, momentum=0.5),
         DPRGD(3, sensitivity="domain"),
-        DPRGD(3, sensitivity="domain", momentum=0.5),
         DPRSGD(3, 10),
         DPRSVRG(1, 3, batch_size=5),
     ):

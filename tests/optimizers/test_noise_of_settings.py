@@ -39,14 +39,6 @@ SETTINGS = [
     ("eigen", 50, DPRGD(30, 0.3, 0.5), {"noise_std": 0.05}, 0.05, 11.191738978129113),
     (
         "eigen",
-        50,
-        DPRGD(30, 0.3, momentum=None),
-        {"epsilon": 1.0},
-        0.817340440053244,
-        0.9999999999989032,
-    ),
-    (
-        "eigen",
         3000,
         DPRGD(12, 0.3, "adaptive"),
         {"epsilon": 1.0},

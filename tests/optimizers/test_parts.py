@@ -97,7 +97,6 @@ def test_a_ledger_takes_what_the_plan_says_and_not_one_part_more():
         (DPRSVRG(2, 5, 0.1), 3, "`parts` = 3.*divides the 2 epochs"),
         (DPRGD(10, 0.3, output="geodesic-average"), 2, "`parts` = 2.*output='last'"),
         (DPRGD(10, 0.3, output="uniform"), 2, "`parts` = 2.*output='last'"),
-        (DPRGD(10, 0.3, momentum=0.5), 2, "`parts` = 2: momentum"),
         (DPRGD(10, 0.3, clip_norm="adaptive"), 2, "`parts` = 2: the clip norm"),
         (DPRGD(10, 0.3), 0, "`parts` = 0"),
         (DPRGD(10, 0.3), 1.5, "`parts` = 1.5"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -246,27 +245,6 @@ def test_a_run_that_crashed_has_paid_and_the_next_one_pays_again(kind, monkeypat
     assert len(np.unique(rows[:, 0])) == len(rows)
 
 
-def test_momentum_is_post_processing():
-    """The released directions are those of the same seed; only what is done with them differs.
-    Guarantee and sigma stay.
-    """
-    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
-    assert heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
-    assert heavy.sigma == plain.sigma
-    assert np.abs(np.asarray(heavy.value) - np.asarray(plain.value)).max() > 1e-3
-    a, b = (run(DPRGD(8, 0.3, momentum=b)) for b in (0.0, 0.6))
-    assert (a.sigma, a.guarantee.epsilon(1e-5)) == (b.sigma, b.guarantee.epsilon(1e-5))
-    # By hand: v <- 0.6 PT(v) + noisy gradient, with the noise of the seed.
-    z = noise_source(1).normals((8, M.noise_size))
-    w, v = jnp.asarray(START), jnp.zeros(DIM)
-    for t in range(8):
-        gradient = jnp.mean(jax.vmap(P.riemannian_gradient, (None, 0))(w, X), axis=0)
-        v = 0.6 * v + gradient + 0.05 * M.tangent_from_normals(w, z[t])
-        moved = M.exp(w, -0.3 * v)
-        w, v = moved, M.transport(w, moved, v)
-    np.testing.assert_allclose(heavy.value, w, atol=1e-10)
-
-
 def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
     """A thread draws the next block while a block runs. What an interrupt leaves of it is charged
     and in no later run.
@@ -323,8 +301,6 @@ class _Vector:
         (lambda: DPRSGD(3, 2, 0.1, sampling="poisson", sensitivity="domain"), "sensitivity"),
         (lambda: DPRSVRG(1, 2, 0.1, variant="other"), "variant"),
         (lambda: DPRSVRG(1, 2, 0.1, restarts=0), "restarts"),
-        (lambda: DPRGD(3, 0.1, momentum=1.0), "momentum"),
-        (lambda: DPRSGD(3, 2, 0.1, momentum=-0.1), "momentum"),
         (lambda: run(DPRGD(3, 0.1, sensitivity="domain")), "sensitivity"),
         (lambda: run(DPRSVRG(1, 2, 0.1), noise_std=0.1), "noise_std"),
         (lambda: run(None, None, noise_std=-1.0), "noise_std"),

@@ -119,7 +119,7 @@ def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
         return replicate(p, x, start, o, noise_std=0.0, repetitions=3, rng=5)[0]
 
     fast = found()
-    generic = Gradients.choose_kernel(p, False, generic=True)
+    generic = Gradients.Generic(p.manifold, False, Gradients.gradient_function(p))
     plant(monkeypatch, "choice of a kernel", lambda *_, **__: generic)
     slow = found()
     assert type(Gradients.choose_kernel(p, False)) is not Gradients.Generic

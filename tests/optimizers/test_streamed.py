@@ -70,7 +70,7 @@ def assert_same(X: Any, optimizer: AbstractOptimizer, **more: Any) -> None:
     [
         DPRGD(steps=5),
         pytest.param(
-            DPRGD(steps=5, sensitivity="domain", momentum=0.5, output="geodesic-average"),
+            DPRGD(steps=5, sensitivity="domain", output="geodesic-average"),
             marks=pytest.mark.slow,
         ),
         DPRGD(steps=9, clip_norm="adaptive"),

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, invalid, one_of, real
+from .._errors import InvalidArgument, invalid, one_of
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..problems._problem import Problem
@@ -30,7 +30,6 @@ from ._plan import (
     domain_radius,
     rate_array,
     resolve_clip,
-    resolve_momentum,
     step_count,
 )
 from ._private_step import Batches, GradientStep, NoisyGradient, allocation
@@ -43,11 +42,10 @@ SAMPLINGS = ("without-replacement", "poisson", "allocation")
 
 
 class _Descent(AbstractOptimizer):
-    """What both optimisers share: `steps`, `sensitivity` and `momentum`."""
+    """What both optimisers share: `steps` and `sensitivity`."""
 
     steps: int | None
     sensitivity: str
-    momentum: float | None
     adapts: ClassVar[bool] = True
 
     @property
@@ -63,17 +61,16 @@ class _Descent(AbstractOptimizer):
     @property
     def averages_at_the_end(self) -> bool:
         """Whether the default rates fall at the end: where nothing else averages the noise."""
-        return self.output == "last" and self.momentum == 0.0 and self.learning_rate is None
+        return self.output == "last" and self.learning_rate is None
 
     def plan_in_parts(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None, parts: int
     ) -> Plan:
         plan: Any = self.plan(problem, n, budget, noise_std)
-        if plan.adapts or plan.momentum > 0.0:
-            what = "the clip norm is" if plan.adapts else "momentum is not 0 and the velocity is"
+        if plan.adapts:
             raise InvalidArgument(
-                f"argument `parts` = {parts}: {what} carried from step to step, and a part would"
-                " begin without; give a clip norm that is a number, and momentum=0"
+                f"argument `parts` = {parts}: the clip norm is carried from step to step, and a"
+                " part would begin without; give a number"
             )
         epoch = plan.gradient.batches.epoch or 1
         size = epoch * self._check_parts(
@@ -99,13 +96,6 @@ class _Descent(AbstractOptimizer):
                     f"argument `clip_norm` = {ADAPTIVE!r} goes with output='last': the first steps"
                     " do not move and would count among the iterates"
                 )
-        if self.momentum is None:
-            return
-        momentum = real("momentum", self.momentum, at_least=0.0)
-        if momentum >= 1.0:
-            remedy = "give a number in [0, 1), or None for one from the problem's condition"
-            raise invalid("momentum", momentum, remedy)
-        self._set("momentum", momentum)
 
 
 @dataclass(frozen=True)
@@ -118,7 +108,7 @@ class DPRGD(_Descent):
             theory of PL functions, and as many again while the default rates fall.
         learning_rate: A number above 0, or a function of the step 0, 1, ... None: 1 / smoothness in
             the first half, then that / (1 + 2 t / k), t = 0, 1, ..., which averages the noise.
-            Without noise, with momentum and for other outputs than "last" it is constant.
+            Without noise and for other outputs than "last" it is constant.
         clip_norm: C above 0. None: the problem's Lipschitz constant. "adaptive": nobody has to know
             it. Seven further steps, which do not move, find the median norm of the gradients
             between 2^-64 and 2^64 by noisy counts; after them C follows a quantile, by a count that
@@ -132,16 +122,11 @@ class DPRGD(_Descent):
             about the gradient at its centre, at the distance that no record of the ball exceeds (2r
             for d^2 on Hadamard spaces, times theta / sin theta, theta = 2 r sqrt(kappa), for kappa
             > 0). Start and iterates are moved into the ball. Noise is half that of clip_norm = 4r.
-        momentum: beta in [0, 1). The step goes along v_t = beta PT(v_{t-1}) + (noisy gradient)_t.
-            None: ((sqrt(k) - 1) / (sqrt(k) + 1))^2 from the problem's condition number k, and
-            sqrt(k) in place of k in the default number of steps. Stable for rate < 2 (1 + beta) /
-            smoothness. With small steps the variance about the optimum is 1 / (1 - beta) times what
-            it is without, so momentum pays where it saves steps and not otherwise.
 
     Guarantee:
         Replace-one: T Gaussian releases of noise multiplier z = sigma / sensitivity, exactly one of
-        z / sqrt(T); sensitivity 2 C / n. Momentum and averages are post-processing. "uniform" is
-        charged all T steps. With clip_norm="adaptive" T counts the seven further steps, and a
+        z / sqrt(T); sensitivity 2 C / n. Averages are post-processing. "uniform" is charged all T
+        steps. With clip_norm="adaptive" T counts the seven further steps, and a
         release is the mean of the clipped gradients over C together with a weighted count, of joint
         sensitivity (2 / n) sqrt(1 + w^2 / 4).
 
@@ -160,7 +145,6 @@ class DPRGD(_Descent):
     output: str = "last"
     update: str = "exp"
     sensitivity: str = "clip"
-    momentum: float | None = 0.0
 
     def __post_init__(self) -> None:
         self._check_common()
@@ -195,7 +179,6 @@ class DPRSGD(_Descent):
         output: As for `DPRGD`; "uniform" does not go with allocation.
         update: As for `DPRGD`.
         sensitivity: As for `DPRGD`; "domain" needs sampling without replacement.
-        momentum: As for `DPRGD`.
         population: For Poisson sampling and allocation, a public number in the place of n: the rate
             is b / population, and defaults and reports use it. With the default, None, the number
             of records is taken as public, although neighbours differ in it.
@@ -225,7 +208,6 @@ class DPRSGD(_Descent):
     output: str = "last"
     update: str = "exp"
     sensitivity: str = "clip"
-    momentum: float | None = 0.0
     population: int | None = None
     adjacency: str | None = None
 
@@ -300,7 +282,6 @@ class Plan(AbstractPlan):
         optimizer: The settings it was made from.
         gradient: The query of every step: clip norm, sensitivity, sigma.
         rates: The step size of every step.
-        momentum: The decay of the velocity.
         dim: The dimension of the manifold.
         signal: The public scale of the averaged gradient that the noise is compared with.
         kernel: How its steps are computed.
@@ -310,7 +291,6 @@ class Plan(AbstractPlan):
     optimizer: DPRGD | DPRSGD
     gradient: NoisyGradient
     rates: NDArray[np.float64]
-    momentum: float
     dim: int
     signal: float
     kernel: AbstractKernel
@@ -383,7 +363,6 @@ class Plan(AbstractPlan):
             "sensitivity": self.sensitivity,
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
-            "momentum": self.momentum,
             "numerics": self.gradient.arithmetic,
             **({"epoch_steps": batches.epoch} if (batches := self.gradient.batches).epoch else {}),
         }
@@ -400,7 +379,6 @@ class Plan(AbstractPlan):
         m, optimizer, ball = problem.manifold, self.optimizer, None
         epoch = self.gradient.batches.epoch or self.steps
         centered = optimizer.sensitivity == "domain"
-        heavy = self.momentum > 0
         kernel, center = self.kernel, None
         if centered:
             assert problem.ball is not None
@@ -415,7 +393,7 @@ class Plan(AbstractPlan):
         return Run(
             name=self.method,
             point=point,
-            work=Work(step, data, self.momentum if heavy else None, ball),
+            work=Work(step, data, ball),
             schedule=Schedule(epoch, self.steps // epoch),
             rates=self.rates,
             output=optimizer.output,
@@ -442,8 +420,7 @@ class Plan(AbstractPlan):
                 f"  noise multiplier {self.noise_multiplier:.4g}, sigma {self.sigma:.4g} per"
                 " coordinate of the averaged gradient"
             ),
-            f"  expected noise to signal in one step: {ratio:.3g}"
-            + (f"; momentum {self.momentum:.3g}" if self.momentum else ""),
+            f"  expected noise to signal in one step: {ratio:.3g}",
         ]
         if ratio > 1:
             averaged = ratio / math.sqrt(self.steps)
@@ -467,9 +444,8 @@ def _plan(
     noise_std: float | None,
 ) -> Plan:
     private = budget is not None or noise_std is not None
-    momentum = resolve_momentum(problem, optimizer.momentum)
-    averaged, quick = optimizer.averages_at_the_end, optimizer.momentum is None
-    passes = default_steps(problem, batches.population, budget, quick, averaged)
+    averaged = optimizer.averages_at_the_end
+    passes = default_steps(problem, batches.population, budget, averaged)
     steps = step_count(optimizer.steps, passes, batches)
     hold = problem.condition / 2.0 if private and averaged else math.inf
     domain = optimizer.sensitivity == "domain"
@@ -478,10 +454,7 @@ def _plan(
     rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     radius = domain_radius(problem) if domain else math.inf
     dim = problem.manifold.dim
-    # A confined run makes its state anew at every step, which a velocity kept in a moving frame
-    # would not survive: there the general kernel is taken.
-    retract, generic = optimizer.update == "retract", momentum > 0 and domain
-    kernel = choose_kernel(problem, retract, centered=domain, generic=generic)
+    kernel = choose_kernel(problem, optimizer.update == "retract", centered=domain)
     gradient: NoisyGradient
     if not private:
         gradient, clip = NoisyGradient(None, 0.0, batches), math.inf
@@ -497,4 +470,4 @@ def _plan(
     if kernel.has_quick_coordinates:
         gradient = gradient.on_lattice()
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip
-    return Plan(optimizer, gradient, rates, momentum, dim, signal, kernel)
+    return Plan(optimizer, gradient, rates, dim, signal, kernel)

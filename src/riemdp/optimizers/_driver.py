@@ -86,10 +86,8 @@ class _Driver:
         # The batches of an epoch of random allocation are drawn together: an epoch is one block.
         self.rows = schedule.inner if batches.epoch else _rows(schedule.inner, width, repetitions)
         state = _steps.state_at(self.kernel, run.point)
-        heavy = run.work.decay is not None
-        velocity = _steps.zero_velocity(self.kernel, state) if heavy else None
         mean = run.point if run.output == "geodesic-average" else None
-        self.carry = Carry(state, mean, velocity, clip=run.clip)
+        self.carry = Carry(state, mean, clip=run.clip)
         if repetitions is not None:
             self.carry = jax.tree.map(
                 lambda x: jnp.broadcast_to(x, (repetitions, *jnp.shape(x))), self.carry

@@ -90,10 +90,6 @@ class AbstractKernel(ABC):
         """The exponential map (or retraction)."""
 
     @abstractmethod
-    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
-        """A frame at `state` transported to the state `moved`."""
-
-    @abstractmethod
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         """The frame as a tangent vector of the manifold."""
 
@@ -149,9 +145,6 @@ class _PointState(AbstractKernel):
     def move(self, state: State, frame: Frame) -> State:
         step = self.manifold._retract if self.retract else self.manifold._exp
         return repaired(self.manifold, step(state, frame))
-
-    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
-        return self.manifold._transport(state, moved, frame)
 
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         return frame
@@ -218,12 +211,6 @@ class AffineInvariantMean(AbstractKernel):
 
     def move(self, state: State, frame: Frame) -> State:
         return expm_symmetric(-0.25 * (frame + frame.T)) @ state
-
-    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
-        # After `move` along T: R' = expm(-T/2) R, and parallel transport along that geodesic takes
-        # R^{-1} S R^{-T} to R'^{-1} S R'^{-T}: the coordinates stay. (A state made anew by `start`
-        # has another factor: see `choose_kernel`.)
-        return frame
 
     def to_tangent(self, state: State, frame: Frame) -> Tangent:
         inverse = jnp.linalg.inv(state)
@@ -301,20 +288,15 @@ def gradient_function(problem: Problem) -> Callable[[Point, Any], Tangent]:
     return AutomaticGradient(problem.manifold, problem.loss)
 
 
-def choose_kernel(
-    problem: Problem, retract: bool, *, centered: bool = False, generic: bool = False
-) -> AbstractKernel:
+def choose_kernel(problem: Problem, retract: bool, *, centered: bool = False) -> AbstractKernel:
     """The fastest kernel that computes the steps of this problem.
 
     Args:
         problem: What is minimised.
         retract: Steps by the retraction, not the exponential map.
         centered: Gradients are clipped about a center other than 0.
-        generic: The general kernel in any case.
     """
     m, gradient = problem.manifold, problem.gradient
-    if generic:
-        return Generic(m, retract, gradient_function(problem))
     squared = isinstance(gradient, SquaredDistanceGradient)
     if squared and isinstance(m, SPDAffineInvariant) and not retract:
         return AffineInvariantMean(m)

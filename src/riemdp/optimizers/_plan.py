@@ -218,7 +218,7 @@ def plan_optimizer(
             together, within the budget, and its `parts` are the settings of the calls, of equal
             length: each is run with `noise_std=plan.sigma`, from the released value of the one
             before. The run is that of one call; needs output="last", and for `DPRGD` and `DPRSGD` a
-            clip norm that is a number and no momentum, which would begin anew.
+            clip norm that is a number.
 
     Returns:
         An `AbstractPlan`: for `DPRGD` and `DPRSGD` a `Plan`; for `DPRSVRG` a plan with the noise at
@@ -310,26 +310,15 @@ def _one_rate(value: Any, t: int) -> float:
         ) from error
 
 
-def default_steps(
-    problem: Problem,
-    n: int,
-    budget: Budget | None,
-    accelerated: bool = False,
-    averaged: bool = False,
-) -> int:
+def default_steps(problem: Problem, n: int, budget: Budget | None, averaged: bool) -> int:
     """condition * log(n^2 eps^2 / (d log(1/delta))), between 1 and 500 (Han2024 Theorem 4; public
-    numbers only).
-
-    With the default momentum its square root stands in place of the condition number. `averaged`:
-    as many again, in which the rates fall.
+    numbers only); `averaged`: as many again, in which the rates fall.
     """
     if budget is None:
         return 100
     gain = n**2 * budget.epsilon**2 / (problem.manifold.dim * math.log(1.0 / budget.delta))
-    condition = math.sqrt(problem.condition) if accelerated else problem.condition
-    return int(min(500, max(1, math.ceil(condition * math.log(max(gain, math.e)))))) * (
-        2 if averaged else 1
-    )
+    steps = math.ceil(problem.condition * math.log(max(gain, math.e)))
+    return int(min(500, max(1, steps))) * (2 if averaged else 1)
 
 
 def default_batch(n: int) -> int:
@@ -376,16 +365,6 @@ def step_count(steps: int | None, passes: int, batches: Batches) -> int:
             " batch_size",
         )
     return steps
-
-
-def resolve_momentum(problem: Problem, momentum: float | None) -> float:
-    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition
-    number when None.
-    """
-    if momentum is not None:
-        return momentum
-    root = math.sqrt(problem.condition)
-    return ((root - 1.0) / (root + 1.0)) ** 2
 
 
 def domain_radius(problem: Problem) -> float:

@@ -59,7 +59,6 @@ class Carry(NamedTuple):
 
     state: State
     mean: Any = None  # running geodesic average of the iterates
-    velocity: Any = None  # decayed sum of the released directions
     skipped: Any = np.zeros((), np.int64)  # steps that overflowed and were not taken
     clip: Any = None  # where the clip norm lies, if it is found on the way; released
 
@@ -90,7 +89,6 @@ class Work(NamedTuple):
 
     step: AbstractStep
     data: Any  # `PrivateRecords`
-    decay: Any = None  # of the velocity; None without momentum
     ball: Confinement | None = None
 
 
@@ -138,16 +136,11 @@ def after(
     work: Work, carry: Carry, direction: Frame, clip: Any, rate: Array, averaged: Array
 ) -> Carry:
     """The state after a step along a private direction; it is the average's `averaged`-th point."""
-    kernel, velocity, mean = work.step.kernel, carry.velocity, carry.mean
-    if velocity is not None:  # heavy ball
-        direction = jax.tree.map(lambda v, g: work.decay * v + g, velocity, direction)
+    mean = carry.mean
     moved, fine = _moved(work, carry.state, direction, rate)
-    if velocity is not None:
-        carried = kernel.carry(carry.state, moved, direction)
-        velocity = _where(_finite(carried), carried, jax.tree.map(jnp.zeros_like, carried))
     if mean is not None:
-        mean = _averaged(kernel, mean, moved, averaged)
-    return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1), clip)
+        mean = _averaged(work.step.kernel, mean, moved, averaged)
+    return Carry(moved, mean, carry.skipped + jnp.where(fine, 0, 1), clip)
 
 
 def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: Span) -> Carry:
@@ -214,12 +207,6 @@ def state_at(kernel: AbstractKernel, point: Point) -> State:
 def prepared(kernel: AbstractKernel, data: Batch) -> Any:
     """The records as the kernel takes them."""
     return kernel.prepare(data)
-
-
-@partial(jax.jit, static_argnums=0)
-def zero_velocity(kernel: AbstractKernel, state: State) -> Frame:
-    """The velocity of a run that has not moved."""
-    return kernel.from_coordinates(state, jnp.zeros(kernel.coordinate_count))
 
 
 @partial(jax.jit, static_argnums=(0, 2))
