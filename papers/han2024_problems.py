@@ -119,10 +119,7 @@ def _eigenvector(context: Context, load: Any, stand_in: Any, words: str, other: 
             [projected_descent(Z, budget, learning_rate=10.0, rng=s, **given)[0] for s in seeds]
         )
         arms["GMIP, certified"] = risk(
-            [
-                private_principal_eigenvector(Z, budget, row_norm=norm, method="gmip", rng=s).value
-                for s in seeds
-            ]
+            [private_principal_eigenvector(Z, budget, row_norm=norm, rng=s).value for s in seeds]
         )
         for name, risks in arms.items():
             values.setdefault(name, {})[eps] = risks

@@ -223,7 +223,6 @@ Means = _names(
         "mechanisms._shrinking": "james_stein shortened",
         "releases._choices": "try_build kept_in",
         "estimators._shared": "required",
-        "optimizers._eigenvector": "choose_method",
         "releases._median": "step_sizes",
         "inference._direction": "moments resultant_of concentration_of",
         "releases._plan": "_remembered:remembered_plan",

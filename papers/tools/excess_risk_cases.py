@@ -37,7 +37,6 @@ from riemdp import (
 from riemdp.mechanisms import BASELINES, FOR_MEANS
 from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.optimizers import plan_optimizer
-from riemdp.optimizers._eigenvector import _public_start, choose_method
 from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.statistics import FrechetMean
 
@@ -239,7 +238,7 @@ def projected_descent(
 
 
 def input_perturbation(n: int, covariance: np.ndarray) -> Run:
-    """GMIP, as `private_principal_eigenvector(method="gmip")` does it, with the leading eigenvector
+    """GMIP, as `private_principal_eigenvector` does it, with the leading eigenvector
     alone computed.
     """
     d = len(covariance)
@@ -268,12 +267,18 @@ def minimised(problem: Any, data: Any, start: Any, optimizer: Any) -> Run:
     return run
 
 
+def public_start(d: int) -> Any:
+    """A direction without pattern (quadratic phases), the same for everybody."""
+    phases = np.modf(np.arange(1.0, d + 1.0) ** 2 * 0.6180339887498949)[0]
+    return Sphere(d).project(np.cos(2.0 * np.pi * phases))
+
+
 def eigenvector(name: str, data: Any, images: bool) -> Case:
     x = unit_rows(data)
     n, d = x.shape
     covariance = x.T @ x / n
     values = np.linalg.eigvalsh(covariance)
-    start = np.asarray(_public_start(d))
+    start = np.asarray(public_start(d))
     ones = np.full(d, d**-0.5)
 
     def risk(points):
@@ -287,8 +292,7 @@ def eigenvector(name: str, data: Any, images: bool) -> Case:
     methods = tuple(
         eigenvector_methods(jnp.asarray(x), covariance, start, ones if images else None)
     )
-    names = {"gmip": "GMIP", "dp-rgd": "DP-RGD, default"}
-    return Case(name, facts, n, d - 1, methods, risk, risk, lambda b: names[choose_method(n, d, b)])
+    return Case(name, facts, n, d - 1, methods, risk, risk, lambda b: "GMIP")
 
 
 def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -> Iterator[Method]:

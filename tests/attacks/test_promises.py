@@ -412,7 +412,7 @@ def _doors():
         lambda: private_frechet_mean(spd, many, riemdp.AdaptiveBall(), budget, **own),
         lambda: riemdp.private_frechet_variance(spd, X, ball, budget, **own),
         lambda: riemdp.private_geometric_median(spd, many, budget=budget, **own),
-        lambda: private_principal_eigenvector(rows, budget, row_norm=1.0, method="gmip", **own),
+        lambda: private_principal_eigenvector(rows, budget, row_norm=1.0, **own),
         lambda: private_minimize(problem, X, np.eye(2), DPRSGD(3, batch_size=10), budget, **own),
         federated("local", DPRGD(2)),
         federated("shared", DPRGD(1)),

@@ -180,15 +180,11 @@ RUNS = (
 )
 
 
-def eigenvector(**fixed):
+def eigenvector(data, given, **options):
     """`private_principal_eigenvector` of the rows."""
-
-    def call(data, given, **options):
-        keywords = {**given.keywords, **fixed, **rest("X", data), **options}
-        X = keywords.pop("X", data["X"])
-        return riemdp.optimizers.private_principal_eigenvector(X, **keywords)
-
-    return call
+    keywords = {**given.keywords, **rest("X", data), **options}
+    X = keywords.pop("X", data["X"])
+    return riemdp.optimizers.private_principal_eigenvector(X, **keywords)
 
 
 def turned(result):
@@ -199,7 +195,7 @@ def turned(result):
     return np.outer(v, v), np.sqrt(2) * 2 * (np.sqrt(2) / d.N) / 0.5
 
 
-def leading(variant, claim="PCA", make=None, refusals=(), moved=None, **fixed):
+def leading(variant, make=None, refusals=()):
     """A row of `private_principal_eigenvector`."""
     name = "riemdp.optimizers.private_principal_eigenvector"
     wrong = (
@@ -209,35 +205,15 @@ def leading(variant, claim="PCA", make=None, refusals=(), moved=None, **fixed):
         Refusal({"budget": PURE}),
         Refusal({"row_norm": 0.0}),
         Refusal({"row_norm": "long"}),
-        Refusal({"method": "none"}),
         *refusals,
     )
-    call, data = eigenvector(**fixed), make or d.plain(d.rows)
-    return Entry(name, variant, claim, call, data, refusals=wrong, moved=moved)
+    data = make or d.plain(d.rows)
+    return Entry(name, variant, "PCA", eigenvector, data, refusals=wrong, moved=turned)
 
 
-OF_LOOP = (
-    Refusal({"initial": np.zeros(5)}),
-    Refusal({"initial": "pole"}),
-)
 EIGENVECTORS = (
-    leading("gmip", method="gmip", moved=turned),
-    leading("auto", moved=turned),
-    leading("dp-rgd", "DP-RGD/RSGD", method="dp-rgd", refusals=OF_LOOP),
-    leading(
-        "people",
-        make=d.of_people(d.rows),
-        method="gmip",
-        moved=turned,
-        refusals=WRONG_GROUPS,
-    ),
-    leading(
-        "people, dp-rgd",
-        "DP-RGD/RSGD",
-        make=d.of_people(d.rows),
-        method="dp-rgd",
-        refusals=WRONG_GROUPS,
-    ),
+    leading(""),
+    leading("people", make=d.of_people(d.rows), refusals=WRONG_GROUPS),
 )
 
 LOCAL = PriRFed(PROBLEM, DPRGD(1, RATE, CLIP), rounds=2, agents_per_round=2)

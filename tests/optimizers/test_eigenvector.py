@@ -1,6 +1,4 @@
-"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation,
-choice without data.
-"""
+"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, gaussian
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.report import privacy_report
-from tests.seam import Means, Sums, plant
+from tests.seam import Sums, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-6)
@@ -20,9 +18,8 @@ X = RNG.normal(size=(4000, 5)) * np.array([1.0, 0.6, 0.3, 0.3, 0.3])
 X /= np.linalg.norm(X, axis=1).max()
 
 
-@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
-def test_each_method_finds_the_eigenvector_within_its_budget(method):
-    r = private_principal_eigenvector(X, Budget(20.0, 1e-6), method=method, rng=1)
+def test_the_eigenvector_is_found_within_its_budget():
+    r = private_principal_eigenvector(X, Budget(20.0, 1e-6), rng=1)
     assert 19.8 <= r.guarantee.epsilon(1e-6) <= 20.0
     values, w = np.linalg.eigvalsh(X.T @ X / len(X)), np.asarray(r.value)
     assert values[-1] - np.mean((X @ w) ** 2) < 1e-3
@@ -56,10 +53,7 @@ def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
         return Sums.spectrum(coordinates, dim)
 
     plant(monkeypatch, "spectrum of a moment", noted)
-    sigmas = [
-        private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma
-        for k in range(1500)
-    ]
+    sigmas = [private_principal_eigenvector(X[:40], BUDGET, rng=k).sigma for k in range(1500)]
     sigma = min(sigmas)
     noise = np.array(seen) - X[:40].T @ X[:40] / 40
     i, j = np.triu_indices(5)
@@ -78,14 +72,6 @@ def gaussian_mu():
     return mu
 
 
-def test_the_choice_looks_at_public_numbers_only():
-    assert Means.choose_method(5923, 784, BUDGET) == "gmip"
-    assert Means.choose_method(5923, 20000, BUDGET) == "dp-rgd"
-    a = private_principal_eigenvector(X, BUDGET, rng=1)
-    b = private_principal_eigenvector(np.zeros_like(X), BUDGET, rng=1)
-    assert (a.method, a.sigma) == (b.method, b.sigma) == ("GMIP", a.sigma)
-
-
 # ------------------------------------------------------------------------------------- people
 def table() -> tuple[np.ndarray, np.ndarray]:
     """300 people with one to three rows along the first axis, and one with 900 along the last."""
@@ -95,21 +81,20 @@ def table() -> tuple[np.ndarray, np.ndarray]:
     return rows, np.append(people, np.full(900, 300))
 
 
-@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
-def test_a_person_counts_once(method):
+def test_a_person_counts_once():
     rows, people = table()
     budget = Budget(30.0, 1e-6)
     with Ledger(budget) as ledger:
-        found = private_principal_eigenvector(rows, budget, method=method, rng=1, groups=people)
+        found = private_principal_eigenvector(rows, budget, rng=1, groups=people)
     assert abs(found.value[0]) > 0.99
     assert ledger.spent.unit == found.guarantee.unit == "person"
     assert ledger.charges == 1
     assert found.details["people"] == 301
-    alone = private_principal_eigenvector(rows, budget, method=method, rng=1)
+    alone = private_principal_eigenvector(rows, budget, rng=1)
     assert abs(alone.value[4]) > 0.99  # most rows are those of one person
     # nothing public tells how many rows there are
     few = private_principal_eigenvector(
-        rows[: len(people) - 899], budget, method=method, rng=1, groups=people[:-899]
+        rows[: len(people) - 899], budget, rng=1, groups=people[:-899]
     )
     assert (few.sigma, few.guarantee, few.gradient_calls) == (
         found.sigma,
@@ -122,7 +107,7 @@ def test_a_person_counts_once(method):
 
 def test_the_noise_of_people_is_made_for_their_number():
     rows, people = table()
-    found = private_principal_eigenvector(rows, BUDGET, method="gmip", rng=1, groups=people)
+    found = private_principal_eigenvector(rows, BUDGET, rng=1, groups=people)
     assert found.sigma == pytest.approx(np.sqrt(2) / 301 / gaussian_mu(), rel=1e-6)
     assert "one matrix each" in dict(privacy_report(found).rows)["Made from"]
     with Ledger(Budget(9.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match="`groups`"):

@@ -56,7 +56,7 @@ def test_input_perturbation_is_the_library_s(tools):
     x = tools.cases.unit_rows(WIDE)
     points, guarantee = tools.cases.input_perturbation(300, x.T @ x / 300)(BUDGET, range(2))
     for seed in range(2):
-        whole = R.optimizers.private_principal_eigenvector(x, BUDGET, method="gmip", rng=seed)
+        whole = R.optimizers.private_principal_eigenvector(x, BUDGET, rng=seed)
         assert abs(points[seed] @ np.asarray(whole.value)) == pytest.approx(1.0, abs=1e-12)
         assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
 
