@@ -19,5 +19,6 @@ ended() {
 trap ended INT TERM HUP
 flwr log "$run" lo --stream &
 wait $!
+[ -f "result$of.npz" ] || exit 1    # what ended the run stands above
 rm -f "report$of.html" "report$of.json"
 riemdp federated report "$file" "result$of.npz" --out "report$of.html"

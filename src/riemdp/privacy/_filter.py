@@ -150,8 +150,6 @@ def _gaussian_rule(
         fixed += gaussian_cost(rest, failure + part)
         if fixed > limit:
             return False
-    if not pures:
-        return True
     if fixed + sum(p.count * _least_cost(p.epsilon) for p in pures) > limit:
         return False
     # The costs depend on what is left, and what is left on the costs: the least fixed point.
@@ -210,13 +208,11 @@ def gaussian_cost(parts: tuple[Event, ...], failure: float) -> float:
     """A squared mu c with delta(epsilon) <= failure + (delta of a Gaussian of squared mu c), for
     every epsilon and in both directions; infinite if there is none.
     """
-    top = bounds.epsilon(parts, failure)
+    top = max(1e-12, bounds.epsilon(parts, failure))
     if top > 500.0:
         return math.inf
-    # Of many alike runs each has a smaller part of the reserve: the points of their profile are the
-    # same, and are computed once. Between 20 and 29 of them.
-    step = 2.0 ** (math.floor(2.0 * math.log2(max(top, 1e-12) / 20.0)) / 2.0)
-    x = step * np.arange(math.ceil(max(top, 1e-12) / step) + 1)
+    step = 2.0 ** (math.floor(2.0 * math.log2(top / 20.0)) / 2.0)  # alike runs share their points
+    x = step * np.arange(math.ceil(top / step) + 1)
     law = np.array([bounds.delta(parts, float(e)) for e in x]) - failure
     law = np.maximum.accumulate(np.maximum(law, 0.0)[::-1])[::-1]
     law[-1] = 0.0
