@@ -1,4 +1,4 @@
-"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation."""
+"""Private principal eigenvector: sensitivities by brute force, noise of input perturbation."""
 
 from __future__ import annotations
 
