@@ -41,18 +41,16 @@ def test_certified_figures(delta, mixture, in_turn):
     assert LOCAL.repeat(5).epsilon(delta) == pytest.approx(in_turn, abs=6e-4)
 
 
-@pytest.mark.parametrize(
-    ("eligible", "over_invite", "expected"), [(100, 0, 0.427), (50, 0, 0.595), (100, 2, 0.500)]
-)
-def test_dropouts_and_over_invitation_are_counted(eligible, over_invite, expected):
-    server = _coordinator(_settings(over_invite=over_invite), 100)
+@pytest.mark.parametrize(("eligible", "expected"), [(100, 0.427), (50, 0.595)])
+def test_dropouts_are_counted(eligible, expected):
+    server = _coordinator(_settings(), 100)
     there = [f"a{i}" for i in range(eligible)]
     for _ in range(100):
         server.invite(there)
         server.close()  # nobody answers: charged all the same
     assert server.guarantee().epsilon(1e-4) == pytest.approx(expected, abs=1e-3)
     assert server.finished
-    assert sum(server.invitations.values()) == 100 * (5 + over_invite)
+    assert sum(server.invitations.values()) == 100 * 5
 
 
 def test_round_robin_counts_exactly_and_is_even():
@@ -253,7 +251,6 @@ def test_unequal_agents_are_stated_by_the_worst_of_them():
         ({"aggregate": "median"}, "aggregate"),
         ({"participation": "volunteers"}, "participation"),
         ({"quorum": 6}, "quorum"),
-        ({"over_invite": -1}, "over_invite"),
         ({"local": DPRSGD(3, 10, 0.1, 1.0, sampling="poisson")}, "local"),
         ({"local": DPRSGD(None, 10, 0.1, 1.0)}, "local"),
         ({"local": DPRGD(2, 0.1, 1.0, output="geodesic-average")}, "local"),

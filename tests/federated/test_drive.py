@@ -137,15 +137,6 @@ def test_a_round_closes_after_the_grace_period_not_the_timeout():
     assert [r.missing for r in server.records] == [1] * 4
 
 
-def test_over_invitation_closes_when_enough_have_answered():
-    behaviour = {"a": "good", "b": "good", "c": ("slow", 50.0)}
-    server, _, clock = _run(
-        behaviour, _setup(3, per_round=2, over_invite=1), Servers.Timing(timeout=100.0, grace=90.0)
-    )
-    assert clock.now == 0.0
-    assert all(r.invited == 3 for r in server.records)
-
-
 def test_a_late_joiner_is_enrolled_and_a_leaver_is_not_asked():
     setup = _setup(2, rounds=12, per_round=1)
     server, fake, _ = _run(dict.fromkeys("abc", "good"), setup, joins={"c": 3}, leaves={"a": 6})

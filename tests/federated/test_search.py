@@ -78,7 +78,7 @@ class Between:
 
     def sent(self, names: tuple[str, ...], question: Searches.Ask, number: int) -> Any:
         """Whatever the sites send."""
-        limits = {"quorum": len(names), "full": len(names)}
+        limits = {"quorum": len(names)}
         return dict(self.carried.ask(names, question, number, lambda *_: True, **limits).sound)
 
 

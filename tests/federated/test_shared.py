@@ -374,7 +374,6 @@ def test_frames_and_points_have_digests() -> None:
         ({"local": DPRGD(steps=2, clip_norm=1.0)}, "local"),
         ({"local": DPRSGD(steps=1, batch_size=5, clip_norm=1.0)}, "local"),
         ({"aggregate": "frechet-mean"}, "aggregate"),
-        ({"over_invite": 1}, "over_invite"),
     ],
 )
 def test_settings_that_do_not_go_together(changed: dict, name: str) -> None:

@@ -85,7 +85,7 @@ def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
 
 def most_participations(prirfed: PriRFed, agents: int) -> int:
     """How often a round-robin invites the busiest of `agents` agents: ceil(T m / N)."""
-    return math.ceil(prirfed.rounds * prirfed.invited_per_round / agents)
+    return math.ceil(prirfed.rounds * prirfed.agents_per_round / agents)
 
 
 def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guarantee:
@@ -93,7 +93,7 @@ def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guaran
     if prirfed.participation == "round-robin":
         return local.repeat(most_participations(prirfed, agents))
     return participation(
-        local, agents=agents, sampled=prirfed.invited_per_round, rounds=prirfed.rounds
+        local, agents=agents, sampled=prirfed.agents_per_round, rounds=prirfed.rounds
     )
 
 
@@ -199,11 +199,11 @@ def plan_federated(
             "argument `datasets` is empty; a federated run needs at least one agent"
         )
     count = len(sizes) if agents is None else integer("agents", agents)
-    if prirfed.invited_per_round > count:
+    if prirfed.agents_per_round > count:
         raise invalid(
             "agents_per_round",
             prirfed.agents_per_round,
-            f"a round invites {prirfed.invited_per_round} and there are only {count} agents",
+            f"a round invites {prirfed.agents_per_round} and there are only {count} agents",
         )
     if budget is not None and noise_std is not None:
         raise InvalidArgument(

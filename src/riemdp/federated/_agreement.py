@@ -41,7 +41,6 @@ _ROUNDS = {
     "rounds": {
         "rounds",
         "agents-per-round",
-        "over-invite",
         "quorum",
         "participation",
         "aggregate",

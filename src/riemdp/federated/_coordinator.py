@@ -104,11 +104,11 @@ class Coordinator:
         if self.budget is None or not names:
             return bool(names)
         if self.prirfed.participation == "round-robin":
-            count = min(self.prirfed.invited_per_round, len(names))
+            count = min(self.prirfed.agents_per_round, len(names))
             most = max(self.invitations[a] + 1 for a in self._next_in_turn(names, count))
             most = max(most, *self.invitations.values())
             return all(g.repeat(most).within(self.budget) for g in self.plan.costs)
-        return self._admits(min(self.prirfed.invited_per_round, len(names)), len(names))
+        return self._admits(min(self.prirfed.agents_per_round, len(names)), len(names))
 
     def places(self, eligible: Iterable[str]) -> int | None:
         """From how many places the agents of the next round must be drawn.
@@ -136,15 +136,15 @@ class Coordinator:
             return len(names)
         if self.prirfed.participation == "round-robin" or self.plan.shared is not None:
             return None
-        invited, among = self._highest_rate(self.prirfed.invited_per_round, len(names))
-        count = -(-self.prirfed.invited_per_round * among // invited)
-        return count if self._admits(self.prirfed.invited_per_round, count) else None
+        invited, among = self._highest_rate(self.prirfed.agents_per_round, len(names))
+        count = -(-self.prirfed.agents_per_round * among // invited)
+        return count if self._admits(self.prirfed.agents_per_round, count) else None
 
     def _highest_rate(self, invited: int, eligible: int) -> tuple[int, int]:
         """The highest rate that a round may have, as (invited, places); given what the first round
         would be if there was none.
         """
-        planned = (self.prirfed.invited_per_round, self.plan.planned_agents)
+        planned = (self.prirfed.agents_per_round, self.plan.planned_agents)
         first = self.records[0] if self.records else None
         other = (invited, eligible) if first is None else (first.invited, first.eligible)
         return max(planned, other, key=lambda rate: Fraction(*rate))
@@ -184,7 +184,7 @@ class Coordinator:
             number, least = len(self.records), self.plan.shared.enough
             names, places = self._absences.dependable(names, number, least), None
         among = len(names) if places is None else integer("places", places, at_least=len(names))
-        count = min(self.prirfed.invited_per_round, among)
+        count = min(self.prirfed.agents_per_round, among)
         if self.prirfed.participation == "round-robin":
             chosen = self._next_in_turn(names, count)
         else:
@@ -363,7 +363,6 @@ def rounds_of(
             len(server.records),
             server.sound,
             quorum=server.needed,
-            full=server.prirfed.agents_per_round,
         )
         record = server.close(replies)
         keep()

@@ -270,7 +270,6 @@ class Parties:
         sound: Sound,
         *,
         quorum: int,
-        full: int,
     ) -> Replies:
         """Every answer. An error of a site is an error here: nothing can be gone."""
         asked = self.asked(question)

@@ -38,8 +38,6 @@ class PriRFed:
         participation: "uniform" (s of the eligible agents at random, secret until the round) or
             "round-robin" (in a fixed public order, so that the number of times an agent takes part
             is known and needs no randomness).
-        over_invite: Invite this many more than s, so that a round can close when s have replied.
-            They are charged all the same.
         quorum: On fewer valid replies than this a round keeps x_t.
         noise: "local": each agent adds all the noise that its own guarantee needs, and replies with
             a point. "shared": secure sums. All agents (`agents_per_round` is their number J) reply
@@ -76,7 +74,6 @@ class PriRFed:
     agents_per_round: int
     aggregate: str = "tangent-mean"
     participation: str = "uniform"
-    over_invite: int = 0
     quorum: int = 1
     noise: str = "local"
     tolerated: int = 0
@@ -120,12 +117,11 @@ class PriRFed:
         integer("rounds", self.rounds)
         one_of("aggregate", self.aggregate, AGGREGATES)
         one_of("participation", self.participation, PARTICIPATIONS)
-        integer("over_invite", self.over_invite, at_least=0)
         integer("quorum", self.quorum, at_most=s)
         one_of("noise", self.noise, NOISES)
         integer("tolerated", self.tolerated, at_least=0, at_most=s - 1)
         if self.noise == "shared":
-            _check_shared(local, self.aggregate, self.over_invite)
+            _check_shared(local, self.aggregate)
         elif self.tolerated:
             remedy = "it has a meaning for noise='shared' only"
             raise invalid("tolerated", self.tolerated, remedy)
@@ -135,13 +131,8 @@ class PriRFed:
         """The clip norm of the local step. A public number."""
         return plan_optimizer(self.problem, 1, self.local, None, noise_std=1.0).clip
 
-    @property
-    def invited_per_round(self) -> int:
-        """How many agents a round invites, answered or not."""
-        return self.agents_per_round + self.over_invite
 
-
-def _check_shared(local: AbstractOptimizer, aggregate: str, over_invite: int) -> None:
+def _check_shared(local: AbstractOptimizer, aggregate: str) -> None:
     """What goes with secure sums: sums of gradients, of everybody."""
     if not isinstance(local, DPRGD) or local.steps != 1:
         raise InvalidArgument(
@@ -150,7 +141,3 @@ def _check_shared(local: AbstractOptimizer, aggregate: str, over_invite: int) ->
         )
     if aggregate != "tangent-mean":
         raise invalid("aggregate", aggregate, "noise='shared' sums tangent vectors: 'tangent-mean'")
-    if over_invite:
-        raise invalid(
-            "over_invite", over_invite, "with noise='shared' a round needs every agent's answer; 0"
-        )

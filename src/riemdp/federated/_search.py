@@ -333,7 +333,7 @@ class SumsOverSites(SearchAnswers):
 
         many = len(names)
         half = many if self.terms.shares_noise else (many + 1) // 2
-        came = self.sites.ask(tuple(names), ask, number, sound, quorum=half, full=many)
+        came = self.sites.ask(tuple(names), ask, number, sound, quorum=half)
         valid = {a: came.sound[a] for a in names if a in came.sound}
         found = self._added(ask, names, valid, size)
         values = None if found is None else list(map(float, found))

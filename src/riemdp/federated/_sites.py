@@ -43,7 +43,6 @@ class Sites(Protocol):
         sound: Sound,
         *,
         quorum: int,
-        full: int,
     ) -> Replies:
         """As `Waiting.ask`."""
         ...
@@ -91,10 +90,9 @@ def why_not_enrolled(terms: Setup | SearchTerms, records: int, sigma: object) ->
 class Timing:
     """How long a round waits, in seconds.
 
-    A round closes when every invited agent has answered; or, once `agents_per_round` valid replies
-    (over-invitation) or the `quorum` are there, `grace` seconds after that; or after `timeout` in
-    any case. `poll` is the pause between looks. `patience`: how long to wait, before a round, for
-    enough agents to be there.
+    A round closes when every invited agent has answered; or `grace` seconds after the `quorum` of
+    valid replies is there; or after `timeout` in any case. `poll` is the pause between looks.
+    `patience`: how long to wait, before a round, for enough agents to be there.
     """
 
     timeout: float = 60.0
@@ -161,12 +159,11 @@ class Waiting:
         sound: Sound,
         *,
         quorum: int,
-        full: int,
     ) -> Replies:
         """What these sites answer; who declines, or does not answer in time, is not in it.
 
-        It ends when all that were asked have answered or declined, when `full` answers were taken,
-        `timing.grace` seconds after `quorum` of them were, or after `timing.timeout` in any case.
+        It ends when all that were asked have answered or declined, `timing.grace` seconds after
+        `quorum` sound answers were taken, or after `timing.timeout` in any case.
         The first reply of a site counts, and no reply of one that was not asked.
 
         Args:
@@ -175,7 +172,6 @@ class Waiting:
             number: That of the round, or question.
             sound: Whether a reply is of use.
             quorum: With so many sound answers the others are not waited for long.
-            full: With so many, not at all.
         """
         self.transport.send(names, question, number)
         begin, waited, taken, refused = self.clock(), set(names), dict[str, Any](), set[str]()
@@ -194,7 +190,7 @@ class Waiting:
                     log.warning("agent %r: its reply was refused (it is not valid)", name[:80])
             now = self.clock()
             late = now - begin >= self.timing.timeout
-            if not waited or late or len(taken) >= full:
+            if not waited or late:
                 break
             if len(taken) >= quorum:
                 enough = now if enough is None else enough

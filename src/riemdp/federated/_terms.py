@@ -205,8 +205,8 @@ class Setup(Terms):
         integer("agents", self.agents)
         if self.min_agents is not None:
             integer("min_agents", self.min_agents, at_most=self.agents)
-        if self.prirfed.invited_per_round > self.agents:
-            most = self.prirfed.invited_per_round
+        if self.prirfed.agents_per_round > self.agents:
+            most = self.prirfed.agents_per_round
             raise InvalidArgument(
                 f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
             )
@@ -310,7 +310,7 @@ class Setup(Terms):
             "local": prirfed.local,
             "rounds": prirfed.rounds,
             "agents": self.agents,
-            "agents per round": (prirfed.agents_per_round, prirfed.over_invite, prirfed.quorum),
+            "agents per round": (prirfed.agents_per_round, prirfed.quorum),
             "participation": prirfed.participation,
             "aggregate": prirfed.aggregate,
             "noise": (prirfed.noise, prirfed.tolerated),

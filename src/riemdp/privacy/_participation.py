@@ -36,7 +36,7 @@ def participation(
 
     The rate is rho = sampled / agents. Of rounds that happened count the *invited* agents of each,
     whether or not they answered, among the agents that were *eligible* in it, and compose what
-    rounds of different rates cost: dropouts and over-invitation raise rho. The draw must be uniform
+    rounds of different rates cost: dropouts raise rho. The draw must be uniform
     among the eligible ones and secret until the round. For round-robin or capped participation,
     where an agent takes part exactly k times, use `local.repeat(k)` instead.
 
