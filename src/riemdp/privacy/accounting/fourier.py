@@ -62,7 +62,7 @@ class _Law:
     spare: float  # infinite losses and the bound on what lies above the window
 
     def delta(self, epsilon: float) -> float:
-        above = self.loss > epsilon
+        above = slice(int(np.searchsorted(self.loss, epsilon, side="right")), None)
         gap = self.loss[above] - epsilon
         terms = self.mass[above] * np.exp(-self.tilt * gap) * -np.expm1(-gap)
         scale = self.log_norm - self.tilt * epsilon
