@@ -1,7 +1,5 @@
-"""Networks trained privately, without privacy, and `PrivateTSClassifier`, written into
-`docs/howto/networks.md`.
-
-    python -m bench.networks
+"""Networks trained privately, without privacy, and `PrivateTSClassifier`: a table of
+docs/howto/networks.md.
 
 Of each data set a quarter is kept for testing; figures are medians of the accuracy over splits. The
 real data are looked for in the folder `RIEMDP_DATA`.
@@ -10,28 +8,23 @@ real data are looked for in the folder `RIEMDP_DATA`.
 from __future__ import annotations
 
 import dataclasses
-import warnings
+import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import jax
 import numpy as np
 
 import riemdp
-from papers.checks import write_between
+from papers.tables import DOCS, options, table, write_between
 from riemdp import problems
 
 from ._timing import seconds
 from .public_data_sets import ssvep
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "networks.md"
-MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (1.0, 3.0, 8.0)
-DELTA, RUNS, FLOOR = 1e-5, 3, 1e-3
+DELTA, FLOOR = 1e-5, 1e-3
 TIMED, BATCH = 50, 200
-HEAD = "| data | training records | method | not private | " + " | ".join(
-    f"epsilon {epsilon:g}" for epsilon in EPSILONS
-)
+HEAD = ["data", "training records", "method", "not private", *(f"epsilon {e:g}" for e in EPSILONS)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +42,7 @@ class Split:
 
 def simulated(n: int = 800) -> Iterator[Split]:
     """Covariances of eight mixed sources, of which one is stronger in the second class."""
-    for seed in range(RUNS):
+    for seed in itertools.count():
         rng = np.random.default_rng(seed)
         y = np.arange(n) % 2
         signals = rng.normal(size=(n, 8, 60))
@@ -61,14 +54,14 @@ def simulated(n: int = 800) -> Iterator[Split]:
 def trials() -> Iterator[Split]:
     """SSVEP, a quarter of the trials apart."""
     X, y, _ = ssvep("X24")
-    for seed in range(RUNS):
+    for seed in itertools.count():
         yield Split(X, y - 1, np.random.default_rng(seed).permutation(len(X)) < 0.75 * len(X))
 
 
 def people() -> Iterator[Split]:
     """SSVEP, two people apart of the first six, who have equally many trials."""
     X, y, person = ssvep("X24")
-    for seed in range(RUNS):
+    for seed in itertools.count():
         apart = np.random.default_rng(seed).permutation(np.arange(1, 7))[:2]
         yield Split(X, y - 1, ~np.isin(person, apart))
 
@@ -117,7 +110,7 @@ def classifier(split: Split, epsilon: float | None, seed: int) -> float:
 METHODS = {"SPDNet": network, "`PrivateTSClassifier`": classifier}
 
 
-def measured(name: str, splits: list[Split]) -> Iterator[str]:
+def measured(name: str, splits: list[Split]) -> Iterator[list[str]]:
     """The rows of a study."""
     n = int(np.median([split.train.sum() for split in splits]))
     for method, accuracy in METHODS.items():
@@ -125,7 +118,7 @@ def measured(name: str, splits: list[Split]) -> Iterator[str]:
         for epsilon in (None, *EPSILONS):
             found = [accuracy(split, epsilon, seed) for seed, split in enumerate(splits)]
             cells.append("refused" if np.isnan(found).any() else f"{np.median(found):.2f}")
-        yield f"| {name} | {n:,} | {method} | " + " | ".join(cells) + " |"
+        yield [name, f"{n:,}", method, *cells]
 
 
 def seconds_a_step() -> str:
@@ -170,14 +163,11 @@ def seconds_a_step() -> str:
 
 def main() -> None:
     """Measure all studies."""
-    warnings.simplefilter("ignore")
-    text = [seconds_a_step(), "", HEAD + " |", "|---" * (4 + len(EPSILONS)) + "|"]
-    print(text[0], flush=True)
-    for name, splits in STUDIES.items():
-        for row in measured(name, list(splits())):
-            text.append(row)
-            print(row, flush=True)
-    write_between(PAGE, MARKERS, "\n".join(text))
+    runs, words = options(__doc__, runs=3).runs, seconds_a_step()
+    studies = ((name, list(itertools.islice(make(), runs))) for name, make in STUDIES.items())
+    rows = (row for study in studies for row in measured(*study))
+    text = f"{words}\n\n{table(' | '.join(HEAD), rows)}"
+    write_between(DOCS / "howto" / "networks.md", "measured", text)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import riemdp
-from papers.checks import write_between
+from papers.tables import write_between
 
 from . import public_data_sets as sets
 from .public_data_sets import SPLITS, Labelled, Split, ssvep
@@ -356,8 +356,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 def main() -> None:
     warnings.simplefilter("ignore", riemdp.RiemdpWarning)
     for name in sys.argv[1:] or TABLES:
-        markers = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        write_between(PAGE, markers, "\n".join(TABLES[name]()))
+        write_between(PAGE, name, "\n".join(TABLES[name]()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
-"""Private regression beside a ridge without privacy and beside one number, written into
-`docs/howto/regression.md`.
-
-    python -m bench.regression
+"""Private regression beside a ridge without privacy and beside one number: a table of
+docs/howto/regression.md.
 
 Of each data set a quarter is kept for testing; figures are medians of the mean absolute error over
 runs. The real data are looked for in the folder `RIEMDP_DATA`.
@@ -11,26 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
 
 import riemdp
-from papers.checks import write_between
 from papers.data import mnist
+from papers.tables import DOCS, options, table, write_between
 
 from .public_data_sets import ssvep
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "regression.md"
-MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-DELTA, RUNS = 1e-5, 3
-HEAD = "| data | n | one number | ridge, not private | " + " | ".join(
-    f"epsilon {epsilon:g}" for epsilon in EPSILONS
-)
+DELTA = 1e-5
+HEAD = ["data", "n", "one number", "ridge, not private", *(f"epsilon {e:g}" for e in EPSILONS)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +84,7 @@ STUDIES: dict[str, Callable[[], Study]] = {
 }
 
 
-def measured(name: str, study: Study) -> str:
+def measured(name: str, study: Study, runs: int) -> list[str]:
     """A row of the table."""
     X, y, low, high = study.X, study.y, *study.target_range
     space, order = riemdp.spd(X.shape[1], "riemann"), np.random.default_rng(1)
@@ -106,20 +98,15 @@ def measured(name: str, study: Study) -> str:
     known = [np.median(y[~test]), np.clip(plain, low, high)]
     cells = [f"{np.mean(np.abs(y[test] - guess)):.2f}" for guess in known]
     budgets = [riemdp.Budget(epsilon, DELTA) for epsilon in EPSILONS]
-    cells += [_private(study, ~test, test, groups, budget) for budget in budgets]
-    count = len(np.unique(whose[~test]))
-    return f"| {name} | {count:,} | " + " | ".join(cells) + " |"
+    cells += [_private(study, test, groups, budget, runs) for budget in budgets]
+    return [name, f"{len(np.unique(whose[~test])):,}", *cells]
 
 
 def _private(
-    study: Study,
-    train: np.ndarray,
-    test: np.ndarray,
-    groups: np.ndarray | None,
-    budget: riemdp.Budget,
+    study: Study, test: np.ndarray, groups: np.ndarray | None, budget: riemdp.Budget, runs: int
 ) -> str:
-    errors = []
-    for seed in range(RUNS):
+    errors, train = [], ~test
+    for seed in range(runs):
         model = riemdp.PrivateTSRegressor(study.target_range, budget=budget, random_state=seed)
         try:
             model.fit(study.X[train], study.y[train], groups=groups)
@@ -131,12 +118,9 @@ def _private(
 
 def main() -> None:
     """Measure all studies."""
-    warnings.simplefilter("ignore")
-    lines = [HEAD + " |", "|---" * (4 + len(EPSILONS)) + "|"]
-    for name, make in STUDIES.items():
-        lines.append(measured(name, make()))
-        print(lines[-1], flush=True)
-    write_between(PAGE, MARKERS, "\n".join(lines))
+    runs = options(__doc__, runs=3).runs
+    rows = (measured(name, make(), runs) for name, make in STUDIES.items())
+    write_between(DOCS / "howto" / "regression.md", "measured", table(" | ".join(HEAD), rows))
 
 
 if __name__ == "__main__":

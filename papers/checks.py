@@ -38,11 +38,3 @@ def written_whole(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def write_between(page: Path, markers: tuple[str, str], text: str) -> None:
-    """Put lines between the two markers of a page."""
-    before, rest = page.read_text(encoding="utf-8").split(markers[0])
-    after = rest.split(markers[1])[1]
-    made = f"{before}{markers[0]}\n{text}\n{markers[1]}{after}"
-    page.write_text(made, encoding="utf-8")

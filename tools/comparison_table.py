@@ -1,5 +1,4 @@
-"""Measure level and power of `private_comparison`, and write the table into
-docs/evidence/regions.md (between its two markers). Run it as `python -m tools.comparison_table`.
+"""Measure level and power of `private_comparison`: a table of docs/evidence/regions.md.
 
 Samples are drawn from simulated populations, so that the hypothesis is true or the difference is
 known. Beside it stand Hotelling's test without privacy (Behrens and Fisher's form), and two means
@@ -8,19 +7,18 @@ and two variances that are released apart and go into `two_sample_test`, at the 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import warnings
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 import riemdp as R
-from papers.checks import write_between
+from papers.tables import DOCS, options, table, write_between
 
-PAGE = Path("docs/evidence/regions.md")
-MARKERS = "<!-- comparison -->", "<!-- end of comparison -->"
+HEAD = (
+    "dimension | samples | epsilon | ball | population | level | records alone | apart | distance"
+    " | power | apart | without privacy"
+)
 LEVEL, DELTA = 0.05, 1e-6
 
 
@@ -136,7 +134,7 @@ CASES = (
 )
 
 
-def row(case: Case, length: float, runs: int) -> str:
+def row(case: Case, length: float, runs: int) -> list[str]:
     """One row of the table; all but the level get fewer runs."""
     few, told = runs // 10, []
     told.append(rejected(case, 0.0, runs, "population"))
@@ -147,26 +145,14 @@ def row(case: Case, length: float, runs: int) -> str:
     told.append(rejected(case, length, few, "without privacy"))
     said = ["-" if np.isnan(share) else f"{share:.3f}" for share in told]
     said.insert(3, f"{length:g}")
-    return f"| {case.words} | {' | '.join(said)} |"
+    return [case.words, *said]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--only", type=int, nargs="*", default=None)
-    runs, only = (vars(parser.parse_args())[name] for name in ("runs", "only"))
-    warnings.simplefilter("ignore", R.RiemdpWarning)
-    lines = [
-        "| dimension | samples | epsilon | ball | population | level | records alone | apart |"
-        " distance | power | apart | without privacy |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for i, (case, length) in enumerate(CASES):
-        if only is None or i in only:
-            lines.append(row(case, length, runs))
-            print(lines[-1], flush=True)
-    if only is None:
-        write_between(PAGE, MARKERS, "\n".join(lines))
+    given = options(__doc__, runs=2000, only=True)
+    made = table(HEAD, (row(*case, given.runs) for case in CASES if given.only in case[0].words))
+    if not given.only:
+        write_between(DOCS / "evidence" / "regions.md", "comparison", made)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Measure how often confidence regions hold what they are of, and write the table into
-docs/evidence/regions.md (between its two markers). Run it as
-`python -m tools.coverage_table`.
+"""Measure how often confidence regions hold what they are of: a table of docs/evidence/regions.md.
 
 Each population is a list of points: covariance descriptors of real images, an embedding of real
 words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed law. Samples are drawn
@@ -9,20 +7,18 @@ from it with replacement, so its mean is known exactly.
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 import riemdp as R
-from papers.checks import write_between
 from papers.data import digit_covariances, mammals_embedding
+from papers.tables import DOCS, options, table, write_between
 
-PAGE = Path("docs/evidence/regions.md")
-MARKERS = "<!-- regions -->", "<!-- end of regions -->"
+HEAD = (
+    "population | n | mean of the clamped records | the same region, mean of the unclipped records"
+    " | population"
+)
 LEVEL, SIZES = 0.9, (200, 1000)
 MEAN, OTHER = R.Budget(1.0, 1e-5), R.Budget(0.5, 1e-5)
 Population = tuple[str, R.AbstractManifold, np.ndarray]
@@ -70,7 +66,7 @@ def ball_of(space: R.AbstractManifold, X: np.ndarray) -> R.Ball:
     return R.Ball(center, radius)
 
 
-def row(population: Population, n: int, runs: int, first: int) -> str:
+def row(population: Population, n: int, runs: int, first: int) -> list[str]:
     name, space, X = population
     ball = ball_of(space, X)
     truth = R.frechet_mean(space, ball.clamp(space, X)).value
@@ -104,28 +100,16 @@ def row(population: Population, n: int, runs: int, first: int) -> str:
         return f"{100 * np.mean(hits[kind]):.0f} % ({np.median(widths[kind]):.2g})"
 
     cells = [cell(kind) for kind in ("sample", "blind", "finite")]
-    return "| " + " | ".join([name, str(n), *cells]) + " |"
+    return [name, str(n), *cells]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--only", default="", help="populations whose name contains this text")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", R.RiemdpWarning)
-    lines = [
-        "| population | n | mean of the clamped records | the same region, mean of the records as"
-        " they were | population |",
-        "|---|---|---|---|---|",
-    ]
-    for population in populations():
-        for n in SIZES:
-            if options.only in population[0]:
-                begun = time.perf_counter()
-                lines.append(row(population, n, options.runs, 10_000 * len(lines)))
-                print(lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
-    if not options.only:
-        write_between(PAGE, MARKERS, "\n".join(lines))
+    given = options(__doc__, runs=100, only=True)
+    chosen = [(p, n) for p in populations() for n in SIZES if given.only in p[0]]
+    rows = (row(*one, given.runs, 10_000 * i) for i, one in enumerate(chosen, 2))
+    made = table(HEAD, rows)
+    if not given.only:
+        write_between(DOCS / "evidence" / "regions.md", "regions", made)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,22 @@
-"""Measure private mean directions, and write three tables into docs/evidence/regions.md (between
-its markers). Run it as `python -m tools.direction_table`.
+"""Measure private mean directions: three tables of docs/evidence/regions.md.
 
-With `--wheels folder` (which holds the unpacked wheels pycircstat2 and scikit-kinematics) the table
-of real records is measured too; without it that table stays as it is.
+The table of real records is measured where the folder `RIEMDP_WHEELS` holds the unpacked wheels
+pycircstat2 and scikit-kinematics; elsewhere it stays as it is.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
-import warnings
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 import riemdp as R
-from papers.checks import write_between
+from papers.tables import DOCS, options, table, write_between
 
-PAGE = Path("docs/evidence/regions.md")
 SPHERE, LINES, DELTA = R.Sphere(3), R.Grassmann(3, 1), 1e-6
 KAPPAS, SIZES, EPSILONS = (1.0, 2.0, 10.0, 100.0), (100, 300, 3000), (0.5, 1.0, 4.0)
 NORTH = np.array([0.0, 0.0, 1.0])
@@ -49,15 +46,12 @@ def off(release: R.Release, truth: np.ndarray) -> float:
 
 
 # ------------------------------------------------------------------ coverage
-def coverage(runs: int) -> list[str]:
-    lines = ["| records | kappa | n | epsilon 0.5 | epsilon 4 |", "|---|---|---|---|---|"]
+def coverage(runs: int) -> Iterator[list[str]]:
     for space, power, name in ((SPHERE, 1, "directions"), (LINES, 2, "axes")):
         for kappa in KAPPAS:
             for n in (50, 300, 3000):
                 cells = [covered(space, power, kappa, n, epsilon, runs) for epsilon in (0.5, 4.0)]
-                lines.append(f"| {name} | {kappa:g} | {n} | {cells[0]} | {cells[1]} |")
-                print(lines[-1], flush=True)
-    return lines
+                yield [name, f"{kappa:g}", str(n), *cells]
 
 
 def covered(
@@ -78,12 +72,7 @@ def covered(
 
 
 # ------------------------------------------------------------------ beside a Frechet mean
-def compared(runs: int) -> list[str]:
-    lines = [
-        "| kappa | n | epsilon | no privacy | `private_mean_direction` | Fréchet mean, public ball"
-        " | Fréchet mean, ball found |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def compared(runs: int) -> Iterator[list[str]]:
     center = SPHERE.exp(NORTH, ASIDE * np.array([1.0, 0.0, 0.0]))
     ball = R.Ball(center, RADIUS)
     ways: tuple[Callable[..., R.Release], ...] = (
@@ -105,9 +94,7 @@ def compared(runs: int) -> list[str]:
                         cells.append("too few")
                     else:
                         cells.append(f"{np.median(found):.2g}")
-                lines.append(f"| {kappa:g} | {n} | {epsilon:g} | " + " | ".join(cells) + " |")
-                print(lines[-1], flush=True)
-    return lines
+                yield [f"{kappa:g}", str(n), f"{epsilon:g}", *cells]
 
 
 # ------------------------------------------------------------------ real records
@@ -115,12 +102,7 @@ def of_angles(angles: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def real(folder: Path) -> list[str]:
-    lines = [
-        "| records | n | epsilon | off the records' own direction, degrees | kappa, without privacy"
-        " | cone, degrees |",
-        "|---|---|---|---|---|---|",
-    ]
+def real(folder: Path, runs: int) -> Iterator[list[str]]:
     circular = folder / "pycircstat2" / "data"
     table = np.loadtxt(circular / "fisher" / "B13.csv", delimiter=",", skiprows=1)
     mounds = of_angles(np.radians(table[:, 1]))[:, :, None]
@@ -143,34 +125,31 @@ def real(folder: Path) -> list[str]:
         for epsilon in (1.0, 4.0):
             found = [
                 R.private_mean_direction(space, X, R.Budget(epsilon, DELTA), rng=i)
-                for i in range(20)
+                for i in range(runs)
             ]
             far = np.median([off(release, exact.value) for release in found])
             kappa = np.median([release.facts.concentration for release in found])
             cone = math.degrees(np.median([release.facts.cone for release in found]))
             said = f"{cone:.2g}" if cone < 90.0 else "none"
-            lines.append(
-                f"| {name} | {len(X)} | {epsilon:g} | {far:.2g} |"
-                f" {kappa:.3g}, {exact.facts.concentration:.3g} | {said} |"
-            )
-            print(lines[-1], flush=True)
-    return lines
+            both = f"{kappa:.3g}, {exact.facts.concentration:.3g}"
+            yield [name, str(len(X)), f"{epsilon:g}", f"{far:.2g}", both, said]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--tables", nargs="*", default=["coverage", "compared"])
-    parser.add_argument("--wheels", type=Path)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", R.RiemdpWarning)
-    tables = {"coverage": lambda: coverage(options.runs), "compared": lambda: compared(40)}
-    if options.wheels is not None:
-        tables["real"] = lambda: real(options.wheels)
-        options.tables.append("real")
-    for name in options.tables:
-        markers = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        write_between(PAGE, markers, "\n".join(tables[name]()))
+    page, runs = DOCS / "evidence" / "regions.md", options(__doc__, runs=100).runs
+    head = "records | kappa | n | epsilon 0.5 | epsilon 4"
+    write_between(page, "coverage", table(head, coverage(runs)))
+    head = (
+        "kappa | n | epsilon | no privacy | `private_mean_direction` | Fréchet mean, public ball"
+        " | Fréchet mean, ball found"
+    )
+    write_between(page, "compared", table(head, compared(min(runs, 40))))
+    if folder := os.environ.get("RIEMDP_WHEELS"):
+        head = (
+            "records | n | epsilon | off the records' own direction, degrees"
+            " | kappa, without privacy | cone, degrees"
+        )
+        write_between(page, "real", table(head, real(Path(folder), min(runs, 20))))
 
 
 if __name__ == "__main__":

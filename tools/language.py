@@ -19,9 +19,7 @@ _CODE = re.compile(r"^(`{3,}).*?^\1|`[^`\n]*`|\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$"
 
 
 # The artefacts of a page of results.
-_WRITTEN = re.compile(
-    r"<!-- Written from here on by.*?(?:<!-- end of the artefacts of|\Z)", re.DOTALL
-)
+_WRITTEN = re.compile(r"<!-- the artefacts of.*?(?:<!-- end of the artefacts of|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)

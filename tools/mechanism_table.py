@@ -1,5 +1,5 @@
-"""Write docs/evidence/mechanism-comparison.md: errors of all mean mechanisms at equal privacy.
-Run from the repository root.
+"""Write the tables of docs/evidence/mechanism-comparison.md: errors of all mean mechanisms at
+equal privacy.
 
 Intrinsic mechanisms: the formulas of `riemdp.plan_private_mean`. Extrinsic baselines have none:
 they are simulated on a synthetic data set from a fixed seed, and the figure is the root mean
@@ -8,18 +8,17 @@ squared Riemannian distance to the intrinsic mean.
 
 from __future__ import annotations
 
-import argparse
 import math
 import textwrap
-import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 from tests.seam import Means
 
 import riemdp as R
+from papers.tables import DOCS, options, table, write_between
 from riemdp.mechanisms import BASELINES, TangentMeanNoise
 
 INTRINSIC = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
@@ -27,7 +26,6 @@ EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
 TANGENT = ("tangent-mean, Gaussian", "tangent-mean, Laplace")
 EPSILONS = (0.1, 0.3, 1.0)
 DELTA = 1e-6
-LARGEST_SIMULATED = 465  # dimension up to which the extrinsic baselines are simulated
 SIZES = (2, 3, 5, 8, 11, 15, 20, 30)
 
 
@@ -116,32 +114,26 @@ class Data:
         return float(np.sqrt(np.mean(np.asarray(self.manifold.dist(self.truth, points)) ** 2)))
 
 
-def measure(name: str, spaces, radius: float, n: int, repeats: int, largest: int) -> Section:
+def measure(name: str, spaces: dict[str, Any], radius: float, n: int, repeats: int) -> Section:
+    """The rows of a kind of spaces."""
     section = Section(name, radius, n)
-    for label, manifold in spaces:
+    for label, manifold in spaces.items():
         ball = R.Ball(manifold.origin, radius)
-        data = Data(manifold, ball, n) if manifold.dim <= largest else None
-        if data is not None:
-            section.bias[label] = data.bias()
+        data = Data(manifold, ball, n)
+        section.bias[label] = data.bias()
+        print(name, label, flush=True)
         for epsilon in EPSILONS:
             budget = R.Budget(epsilon, DELTA)
             plan = R.plan_private_mean(manifold, ball, n, budget, count_outside=False)
-            row = Row(
-                label,
-                manifold.dim,
-                epsilon,
-                {r.mechanism: r.expected_error for r in plan},
-                auto=plan.best().mechanism,
-            )
-            if data is not None:
-                for mechanism in EXTRINSIC:
-                    row.error[mechanism], row.clamped[mechanism] = data.simulate(
-                        mechanism, budget, repeats
-                    )
-                for kind, spent in zip(TANGENT, (budget, R.Budget(epsilon)), strict=True):
-                    row.error[kind] = data.tangent_mean(spent, repeats)
+            error = {r.mechanism: r.expected_error for r in plan}
+            row = Row(label, manifold.dim, epsilon, error, auto=plan.best().mechanism)
+            for mechanism in EXTRINSIC:
+                row.error[mechanism], row.clamped[mechanism] = data.simulate(
+                    mechanism, budget, repeats
+                )
+            for kind, spent in zip(TANGENT, (budget, R.Budget(epsilon)), strict=True):
+                row.error[kind] = data.tangent_mean(spent, repeats)
             section.rows.append(row)
-            print(name, line(row, radius), flush=True)
     return section
 
 
@@ -149,45 +141,27 @@ def cell(error: float | None, radius: float) -> str:
     return "-" if error is None else f"{error:.3g}" + (" *" if error >= radius else "")
 
 
-def line(row: Row, radius: float) -> str:
-    cells = [cell(row.error[m], radius) for m in INTRINSIC]
-    for m in EXTRINSIC:
-        both = row.error.get(m), row.clamped.get(m)
-        cells.append(
-            "-" if both[0] is None else f"{cell(both[0], radius)} / {cell(both[1], radius)}"
-        )
-    cells += [cell(row.error.get(m), radius) for m in TANGENT]
-    return (
-        f"| {row.label} | {row.dim} | {row.epsilon:g} | " + " | ".join(cells) + f" | {row.auto} |"
-    )
+def cells(row: Row, radius: float) -> list[str]:
+    """A row of a table."""
+    error = {kind: cell(found, radius) for kind, found in row.error.items()}
+    for kind, clamped in row.clamped.items():
+        error[kind] += f" / {cell(clamped, radius)}"
+    every = [error[kind] for kind in (*INTRINSIC, *EXTRINSIC, *TANGENT)]
+    return [row.label, str(row.dim), f"{row.epsilon:g}", *every, row.auto]
 
 
-def table(section: Section) -> list[str]:
-    heads = [
-        "size",
-        "dim",
-        "epsilon",
-        *INTRINSIC,
-        *(f"{e}, as released / in the ball" for e in EXTRINSIC),
-        *TANGENT,
-        "auto",
-    ]
+def shown(section: Section) -> str:
+    """A section of the page."""
+    extrinsic = [f"{kind}, as released / in the ball" for kind in EXTRINSIC]
+    heads = ["size", "dim", "epsilon", *INTRINSIC, *extrinsic, *TANGENT, "auto"]
     facts = (
         f"n = {section.n}, radius {section.radius:g} (diameter {2 * section.radius:g}), delta ="
         f" {DELTA:g} where one is used. Distance between the ambient and the intrinsic mean: "
         + ", ".join(f"{k} {v:.3g}" for k, v in section.bias.items())
         + "."
     )
-    return [
-        f"## {section.name}",
-        "",
-        *textwrap.wrap(facts, 98),
-        "",
-        "| " + " | ".join(heads) + " |",
-        "|" + "---|" * len(heads),
-        *(line(row, section.radius) for row in section.rows),
-        "",
-    ]
+    made = table(" | ".join(heads), (cells(row, section.radius) for row in section.rows))
+    return f"## {section.name}\n\n{textwrap.fill(facts, 98)}\n\n{made}\n"
 
 
 def crossing(section: Section, epsilon: float) -> str:
@@ -218,16 +192,34 @@ def same_query_on_the_sphere(sphere: Section) -> str:
     return f"{counted([x < y for x, y in pairs])}, by formula; {first}"
 
 
-def claims(
+CLAIMS = (
+    "Reimherr2021: the intrinsic Laplace mechanism has a smaller error than ambient Laplace noise"
+    " (SPD, affine-invariant)",
+    "Reimherr2021: so it has on the sphere (ambient noise on the intrinsic mean, not projected)",
+    "the same, against ambient noise on the *arithmetic* mean, projected: a better baseline that"
+    " the paper did not try",
+    "the same on hyperbolic and Bures-Wasserstein spaces (not in the papers)",
+    "Utpala2023LE: the tangent Gaussian has a smaller error than ambient Gaussian noise (SPD,"
+    " log-Euclidean)",
+    "the same on the other spaces, wrapped at a public point (not in the papers)",
+    "Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows",
+    "the tangent mean against ambient Gaussian noise (not in the papers)",
+    "the tangent mean against ambient Laplace noise, delta = 0 (not in the papers)",
+    "Han2024, Remark 4: the K-norm gradient mechanism and the Riemannian Laplace mechanism",
+)
+
+
+def against(a: str, b: str, *sections: Section) -> str:
+    """In how many rows of each section a has the smaller error."""
+    return "; ".join(f"{s.name}: {s.wins(a, b)}" for s in sections)
+
+
+def answers(
     le: Section, ai: Section, bures: Section, sphere: Section, hyperbolic: Section
 ) -> list[str]:
-    def against(a: str, b: str, *sections: Section) -> str:
-        return "; ".join(f"{s.name}: {s.wins(a, b)}" for s in sections)
-
-    gauss, laplace = (
-        ("wrapped-gaussian", "extrinsic-gaussian"),
-        ("riemannian-laplace", "extrinsic-laplace"),
-    )
+    """What the rows say of each claim."""
+    laplace = "riemannian-laplace", "extrinsic-laplace"
+    gauss = "wrapped-gaussian", "extrinsic-gaussian"
     cross = "; ".join(
         f"{s.name}: " + ", ".join(f"epsilon {e:g} from {crossing(s, e)}" for e in EPSILONS)
         for s in (le, ai)
@@ -240,178 +232,47 @@ def claims(
         and r.error["riemannian-laplace"] is not None
         and r.error["k-norm-gradient"] < s.radius
     ]
-    rows = [
-        (
-            (
-                "Reimherr2021: the intrinsic Laplace mechanism has a smaller error than ambient"
-                " Laplace noise (SPD, affine-invariant)"
-            ),
-            against(*laplace, ai),
-        ),
-        (
-            (
-                "Reimherr2021: so it has on the sphere (ambient noise on the intrinsic mean, not"
-                " projected)"
-            ),
-            same_query_on_the_sphere(sphere),
-        ),
-        (
-            (
-                "the same, against ambient noise on the *arithmetic* mean, projected: a better"
-                " baseline that the paper did not try"
-            ),
-            against(*laplace, sphere),
-        ),
-        (
-            "the same on hyperbolic and Bures-Wasserstein spaces (not in the papers)",
-            against(*laplace, hyperbolic, bures),
-        ),
-        (
-            (
-                "Utpala2023LE: the tangent Gaussian has a smaller error than ambient Gaussian noise"
-                " (SPD, log-Euclidean)"
-            ),
-            against(*gauss, le),
-        ),
-        (
-            "the same on the other spaces, wrapped at a public point (not in the papers)",
-            against(*gauss, ai, bures, sphere, hyperbolic),
-        ),
-        (
-            (
-                "Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k"
-                " grows"
-            ),
-            f"first size at which it does: {cross}",
-        ),
-        (
-            "the tangent mean against ambient Gaussian noise (not in the papers)",
-            against(TANGENT[0], "extrinsic-gaussian", le, ai, bures, sphere, hyperbolic),
-        ),
-        (
-            "the tangent mean against ambient Laplace noise, delta = 0 (not in the papers)",
-            against(TANGENT[1], "extrinsic-laplace", le, ai, bures, sphere, hyperbolic),
-        ),
-        (
-            (
-                "Han2024, Remark 4: the K-norm gradient mechanism and the Riemannian Laplace"
-                " mechanism"
-            ),
-            (
-                f"its error is {min(ratio):.2f} to {max(ratio):.2f} times as large, wherever it is"
-                " below the radius"
-            ),
-        ),
-    ]
+    every = le, ai, bures, sphere, hyperbolic
     return [
-        "## What the papers said, counted in these tables",
-        "",
-        (
-            "Counted: rows in which one of the two is clearly better than the centre of the ball"
-            " (error below"
-        ),
-        "0.9 of the radius), a baseline with the better of its two figures.",
-        "",
-        "| claim | what the rows say |",
-        "|---|---|",
-        *(f"| {claim} | {said} |" for claim, said in rows),
-        "",
+        against(*laplace, ai),
+        same_query_on_the_sphere(sphere),
+        against(*laplace, sphere),
+        against(*laplace, hyperbolic, bures),
+        against(*gauss, le),
+        against(*gauss, *every[1:]),
+        f"first size at which it does: {cross}",
+        against(TANGENT[0], "extrinsic-gaussian", *every),
+        against(TANGENT[1], "extrinsic-laplace", *every),
+        f"its error is {min(ratio):.2f} to {max(ratio):.2f} times as large, wherever it is below"
+        " the radius",
     ]
 
 
-INTRODUCTION = """# Mechanisms for a private mean, at equal certified privacy
+COUNTED = """## What the papers said, counted in these tables
 
-Root mean squared Riemannian distance between the release and the mean. Written by
-`tools/mechanism_table.py`. Gaussian mechanisms are (epsilon, delta)-private, the others (epsilon,
-0); sensitivities as in the documentation. Formulas for intrinsic mechanisms (exact on flat
-spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`); extrinsic
-baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
-then projection), then moved into the public ball. The [tangent mean](means.md#tangent-mean) is
-simulated too; it is another mean on curved spaces, and what separates the two is in its figures.
-A dash: no such distribution, or no sampler that ends. A star: at least the radius, so that
-publishing the centre of the ball, which costs nothing, would do as well.
+Counted: rows in which one of the two is clearly better than the centre of the ball (error below
+0.9 of the radius), a baseline with the better of its two figures.
 
-By default a release of wrapped noise is moved into the public ball. If the noise is as large as
-the ball, its formula says no more than that the error is at most the diameter; in truth it is then
-near the radius, as that of the baselines in the ball.
-
-On flat spaces of dimension 3 and more (log-Euclidean) the wrapped Gaussian is followed by
-James-Stein shrinking, the default there; its figure is for a mean half the radius away from the
-centre. So is the Gaussian tangent mean, wherever curvature is not negative; the records of the
-simulation have their mean near the centre, which favours it.
-"""
-
-READING = """## How to read this
-
-- On SPD matrices much of what separates intrinsic from ambient mechanisms is not noise: the
-  ambient mean is another point (the distance is given above each table, and no epsilon removes
-  it), and ambient noise makes eigenvalues negative, which projection then sets to almost nothing,
-  far away in either metric. Moving the release into the ball repairs the second; with the square
-  of the first subtracted the order is still the same in every counted row of the first two
-  tables.
-- On the sphere ambient noise on the arithmetic mean comes *closer* than the intrinsic mechanisms:
-  the ambient mean of a ball of radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos
-  2r), and projecting removes the normal component of the noise. On Bures-Wasserstein space the
-  intrinsic constants are large for the same reason, positive curvature. The [tangent
-  mean](means.md#tangent-mean) has sensitivity 2 r / n on both, and is ahead of the baselines, but
-  for S^2: there the two differ by 2 % of the sensitivity, which the few releases here do not tell
-  from chance ([100 releases](means.md#tangent-mean)).
-- Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
-  is too small for that epsilon.
-- The error of Gaussian noise grows with sqrt(dim), that of the Laplace distribution with dim. In
-  few dimensions the Laplace mechanism is better, and needs no delta.
 """
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", R.RiemdpWarning if hasattr(R, "RiemdpWarning") else UserWarning)
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/evidence/mechanism-comparison.md"))
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--largest-simulated", type=int, default=LARGEST_SIMULATED)
-    given = parser.parse_args()
-    options = given.repeats, given.largest_simulated
+    repeats, dims = options(__doc__, runs=20).runs, (2, 5, 10, 50)
+    log_euclidean = {f"k = {k}": R.SPDLogEuclidean(k) for k in SIZES}
+    affine = {f"k = {k}": R.SPDAffineInvariant(k) for k in SIZES}
+    bures = {f"k = {k}": R.SPDBuresWasserstein(k) for k in (2, 3, 5)}
     sections = [
+        measure("SPD(k), log-Euclidean", log_euclidean, 1.0, 1000, repeats),
+        measure("SPD(k), affine-invariant", affine, 1.0, 1000, repeats),
+        measure("SPD(k), Bures-Wasserstein", bures, 0.3, 1000, repeats),
+        measure("Spheres", {f"S^{d}": R.Sphere(d + 1) for d in dims}, math.pi / 8, 100, repeats),
         measure(
-            "SPD(k), log-Euclidean",
-            [(f"k = {k}", R.SPDLogEuclidean(k)) for k in SIZES],
-            1.0,
-            1000,
-            *options,
-        ),
-        measure(
-            "SPD(k), affine-invariant",
-            [(f"k = {k}", R.SPDAffineInvariant(k)) for k in SIZES],
-            1.0,
-            1000,
-            *options,
-        ),
-        measure(
-            "SPD(k), Bures-Wasserstein",
-            [(f"k = {k}", R.SPDBuresWasserstein(k)) for k in (2, 3, 5)],
-            0.3,
-            1000,
-            *options,
-        ),
-        measure(
-            "Spheres",
-            [(f"S^{d}", R.Sphere(d + 1)) for d in (2, 5, 10, 50)],
-            math.pi / 8,
-            100,
-            *options,
-        ),
-        measure(
-            "Hyperbolic spaces",
-            [(f"H^{d}", R.Lorentz(d + 1)) for d in (2, 5, 10, 50)],
-            1.0,
-            1000,
-            *options,
+            "Hyperbolic spaces", {f"H^{d}": R.Lorentz(d + 1) for d in dims}, 1.0, 1000, repeats
         ),
     ]
-    lines = [*INTRODUCTION.format(repeats=given.repeats).splitlines(), ""]
-    lines += [text for section in sections for text in table(section)]
-    lines += claims(*sections) + READING.splitlines()
-    given.out.write_text("\n".join(lines) + "\n")
+    said = table("claim | what the rows say", zip(CLAIMS, answers(*sections), strict=True))
+    text = "\n".join([*map(shown, sections), COUNTED + said])
+    write_between(DOCS / "evidence" / "mechanism-comparison.md", "mechanisms", text)
 
 
 if __name__ == "__main__":

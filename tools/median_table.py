@@ -1,6 +1,4 @@
-"""Measure private means and medians under gross outliers, and write the table into
-docs/evidence/means.md (between its two markers). Run it as
-`python -m tools.median_table`.
+"""Measure private means and medians under gross outliers: a table of docs/evidence/means.md.
 
 A share of the records is replaced by one far point. The error is the distance of the release from
 the centre of the records that are right, in units of their root-mean-square distance from it.
@@ -8,22 +6,17 @@ the centre of the records that are right, in units of their root-mean-square dis
 
 from __future__ import annotations
 
-import argparse
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tools.private_ball_table import PAGE
 
 import riemdp as R
-from papers.checks import write_between
 from papers.data import digit_covariances
+from papers.tables import DOCS, options, table, write_between
 
-MARKERS = "<!-- outliers -->", "<!-- end of outliers -->"
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
 BUDGET = R.Budget(1.0, 1e-5)
 WIDE = 15.0  # the radius of a public ball of somebody who knows little
-RUNS = 5
 
 
 def covariances() -> tuple[R.AbstractManifold, np.ndarray]:
@@ -77,26 +70,24 @@ def released(method: str, space: R.AbstractManifold, X: np.ndarray, seed: int):
     return R.private_frechet_mean(space, X, ball, BUDGET, mechanism="tangent-mean", rng=seed).value
 
 
-def row(name: str, method: str) -> str:
+def row(name: str, method: str, runs: int) -> list[str]:
     space, X = DATA[name]()
     center = R.frechet_mean(space, X).value
     rms = float(np.sqrt(np.mean(np.asarray(space.squared_dist(center, X)))))
     cells = []
     for share in SHARES:
         bad = spoiled(space, X, share)
-        runs = 1 if method == "mean, no noise" else RUNS
-        errors = [float(space.dist(center, released(method, space, bad, i))) for i in range(runs)]
+        seeds = range(1 if method == "mean, no noise" else runs)
+        errors = [float(space.dist(center, released(method, space, bad, i))) for i in seeds]
         cells.append(f"{np.median(errors) / rms:.2g} ({np.max(errors) / rms:.2g})")
-    print(name, method, cells, flush=True)
-    return f"| {name} | {len(X)} | {method} | " + " | ".join(cells) + " |"
+    return [name, str(len(X)), method, *cells]
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    head = "| data | n | method | " + " | ".join(f"{100 * s:.0f} %" for s in SHARES) + " |"
-    lines = [head, "|---" * (3 + len(SHARES)) + "|"]
-    lines += [row(name, method) for name in DATA for method in METHODS]
-    write_between(PAGE, MARKERS, "\n".join(lines))
+    runs = options(__doc__, runs=5).runs
+    head = " | ".join(["data", "n", "method", *(f"{100 * s:.0f} %" for s in SHARES)])
+    rows = (row(name, method, runs) for name in DATA for method in METHODS)
+    write_between(DOCS / "evidence" / "means.md", "outliers", table(head, rows))
 
 
 if __name__ == "__main__":

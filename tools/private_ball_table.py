@@ -1,6 +1,5 @@
-"""Measure private means without a ball on data that come with the packages, and write the table
-into docs/evidence/means.md (between its two markers). Run it as
-`python -m tools.private_ball_table [real] [tails]`.
+"""Measure private means without a ball on data that come with the packages: two tables of
+docs/evidence/means.md.
 
 Covariances of patches of handwritten digits (scikit-learn), of neighbourhoods of the breast cancer
 table (scikit-learn), and simulated wide covariances far from the identity. The error is divided by
@@ -10,23 +9,18 @@ For heavy tails it is divided by that of the best radius about the true mean, to
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import math
-import warnings
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 import riemdp as R
-from papers.checks import write_between
 from papers.data import digit_covariances
+from papers.tables import DOCS, options, table, write_between
 
-PAGE = Path("docs/evidence/means.md")
-MARKERS = "<!-- measured -->", "<!-- end of measured -->"
-TAIL_MARKERS = "<!-- tails -->", "<!-- end of tails -->"
 EPSILONS = (0.3, 1.0, 3.0)
 DELTA = 1e-5
 
@@ -55,13 +49,13 @@ DATA = {
 }
 
 
-def rows(name: str, X: np.ndarray, runs: int) -> list[str]:
+def real(name: str, X: np.ndarray, runs: int) -> Iterator[list[str]]:
+    """Errors on data that come with the packages."""
     space, n = R.SPDAffineInvariant(X.shape[1]), len(X)
     truth = R.frechet_mean(space, X).value
     farthest = float(np.max(np.asarray(space.dist(truth, X))))
     start = np.exp(np.linalg.slogdet(np.asarray(truth))[1] / X.shape[1]) * np.eye(X.shape[1])
     facts = f"n {n}, dim {space.dim}, farthest {farthest:.1f}"
-    lines = []
     for epsilon in EPSILONS:
         budget = R.Budget(epsilon, DELTA)
         strength = n / R.privacy.gaussian_noise_multiplier(budget)
@@ -77,9 +71,7 @@ def rows(name: str, X: np.ndarray, runs: int) -> list[str]:
             )
         head = f"{name} ({facts}; {float(space.dist(truth, start)):.1f} from the first centre)"
         head = head if epsilon == EPSILONS[0] else ""
-        lines.append(f"| {head} | {epsilon:g} | {strength:.0f} | {figures} |")
-        print(lines[-1], flush=True)
-    return lines
+        yield [head, f"{epsilon:g}", f"{strength:.0f}", figures]
 
 
 def _skewed(rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
@@ -117,14 +109,10 @@ def best_radius_error(X: np.ndarray, truth: np.ndarray, strength: float) -> floa
     return min(errors)
 
 
-def tails(runs: int) -> list[str]:
+def tails(runs: int) -> Iterator[list[str]]:
     """Errors on heavy tails in flat space, where n mu is 400 to 10 000."""
     budget = R.Budget(1.0, DELTA)
     multiplier = R.privacy.gaussian_noise_multiplier(budget)
-    lines = [
-        "| records | dim | n mu | over enclosing ball | over best radius |",
-        "|---|---|---|---|---|",
-    ]
     for (name, draw), dim in itertools.product(TAILS.items(), (4, 20)):
         space, outer = R.Euclidean(dim), R.AdaptiveBall(R.Ball(np.zeros(dim), 1e3))
         for strength in (400, 1000, 3000, 10000):
@@ -139,31 +127,16 @@ def tails(runs: int) -> list[str]:
                 found.append((error / enclosing, error / best_radius_error(X, truth, strength)))
             low, middle, high = np.quantile(found, [0.1, 0.5, 0.9], axis=0)
             cells = [f"{middle[i]:.2g} ({low[i]:.2g} to {high[i]:.2g})" for i in range(2)]
-            lines.append(f"| {name} | {dim} | {strength} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    return lines
-
-
-def real(runs: int) -> list[str]:
-    """Errors on data that come with the packages."""
-    lines = ["| data | epsilon | n mu | median / 90 % / largest |", "|---|---|---|---|"]
-    for name, load in DATA.items():
-        lines += rows(name, load(), runs)
-    return lines
-
-
-TABLES = {"real": (real, MARKERS), "tails": (tails, TAIL_MARKERS)}
+            yield [name, str(dim), str(strength), *cells]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=[*TABLES])
-    parser.add_argument("--runs", type=int, default=20)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", R.RiemdpWarning)
-    for name in given.tables:
-        table, markers = TABLES[name]
-        write_between(PAGE, markers, "\n".join(table(given.runs)))
+    page, runs = DOCS / "evidence" / "means.md", options(__doc__, runs=20).runs
+    rows = (row for name, load in DATA.items() for row in real(name, load(), runs))
+    head = "data | epsilon | n mu | median / 90 % / largest"
+    write_between(page, "measured", table(head, rows))
+    head = "records | dim | n mu | over enclosing ball | over best radius"
+    write_between(page, "tails", table(head, tails(runs)))
 
 
 if __name__ == "__main__":

@@ -1,30 +1,24 @@
-"""Write the table of docs/dev/accuracy.md on rounding (between its two markers): the worst error
-found on every space, and its bound.
-
-Run from the root of the repository: `.venv/bin/python -m tools.rounding_table` (about four
-minutes).
+"""Write the table of docs/dev/accuracy.md on rounding: the worst error found on every space, and
+its bound. Takes about four minutes.
 """
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Iterator
 
 from tests.domains.rounding import Found, Place, means, places, sums, values
 
-from papers.checks import write_between
+from papers.tables import DOCS, table, write_between
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "dev" / "accuracy.md"
-MARKERS = "<!-- rounding -->", "<!-- end of rounding -->"
 VALUES, MEANS = 40, 9
 
 
-def main() -> None:
+def rows() -> Iterator[list[str]]:
+    """A row for each space and public centre."""
     groups: dict[tuple[str, str], list[Place]] = {}
     for place in places():
         groups.setdefault((place.name, place.where), []).append(place)
-    head = ["space", "public centre", "radii", "values: error", "bound", "means: error", "bound"]
-    lines = [head, ["---"] * len(head)]
     for (name, where), group in groups.items():
         resolved, without = [], []
         for place in group:
@@ -40,14 +34,7 @@ def main() -> None:
         looked = [place for place, _ in resolved if place.means] + for_means
         errors = cells([found for _, found in resolved])
         residuals = cells([means(place, MEANS) for place in looked])
-        lines.append([f"`{name}`", where, shown, *errors, *residuals])
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    total = sums(1000, 1000)
-    tail = (
-        f"\n\nThe sum of a million terms: {total.error:.1e}, bound {total.bound:.1e}, relative to"
-        " the length of the terms."
-    )
-    write_between(PAGE, MARKERS, table + tail)
+        yield [f"`{name}`", where, shown, *errors, *residuals]
 
 
 def cells(found: list[Found]) -> list[str]:
@@ -56,6 +43,16 @@ def cells(found: list[Found]) -> list[str]:
         return ["-", "-"]
     worst = max(found, key=lambda one: one.share)
     return [f"{worst.error:.1e}", f"{worst.bound:.1e}"]
+
+
+def main() -> None:
+    head = "space | public centre | radii | values: error | bound | means: error | bound"
+    made, total = table(head, rows()), sums(1000, 1000)
+    tail = (
+        f"The sum of a million terms: {total.error:.1e}, bound {total.bound:.1e}, relative to"
+        " the length of the terms."
+    )
+    write_between(DOCS / "dev" / "accuracy.md", "rounding", f"{made}\n\n{tail}")
 
 
 if __name__ == "__main__":

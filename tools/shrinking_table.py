@@ -1,21 +1,19 @@
-"""Write the table of docs/evidence/means.md on James-Stein shrinking towards a public centre
-(between its two markers): what it changes, by space, length of the noise and distance of the mean
-from the centre. Run it as `python -m tools.shrinking_table`.
+"""Write the table of docs/evidence/means.md on James-Stein shrinking towards a public centre: what
+it changes, by space, length of the noise and distance of the mean from the centre.
 """
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 
 import riemdp as R
-from papers.checks import write_between
+from papers.tables import DOCS, options, table, write_between
 from riemdp.manifolds import AbstractManifold
 from riemdp.randomness import noise_source
 
-REPEATS = 400
 NOISES = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0)  # planned length, in radii
 PLACES = (0.0, 0.25, 0.5, 0.9)  # distance of the mean from the centre, in radii
 CASES = (
@@ -29,8 +27,6 @@ CASES = (
     (R.SPDAffineInvariant(8), 8.0),
     (R.SPDAffineInvariant(24), 4.0),
 )
-PAGE = Path("docs/evidence/means.md")
-MARKERS = "<!-- shrinking -->", "<!-- end of shrinking -->"
 TAIL = """
 Where curvature is negative, shrinking multiplies the error by {worst_short:.3f} at most for noise
 up to 0.1 radii, and by {worst_long:.3f} at most beyond the threshold. For a mean at the centre it
@@ -49,18 +45,14 @@ def directions(space: AbstractManifold, count: int) -> list[np.ndarray]:
     return ways
 
 
-def ratio(space: AbstractManifold, radius: float, place: float, noise: float) -> float:
-    """Error with shrinking over the error without, in the least favourable direction."""
-    return max(_ratio(space, radius, place, noise, way) for way in directions(space, REPEATS))
-
-
-def _ratio(
+def ratio(
     space: AbstractManifold, radius: float, place: float, noise: float, way: np.ndarray
 ) -> float:
+    """Error with shrinking over the error without, the mean lying in these directions."""
     source, dim, sigma = noise_source(1), space.dim, noise * radius / math.sqrt(space.dim)
     mean = way.copy()
     mean *= place * radius / np.linalg.norm(mean, axis=1, keepdims=True)
-    noisy = mean + sigma * source.normals((REPEATS, dim))
+    noisy = mean + sigma * source.normals(way.shape)
     lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
     shrunk = np.maximum(0.0, 1.0 - (dim - 2) * (sigma / lengths) ** 2) * noisy
     ends = [space.exp(space.origin, space.from_coordinates(space.origin, mean))]
@@ -73,23 +65,26 @@ def _ratio(
 
 
 def main() -> None:
-    lines = ["| space, radius | " + " | ".join(f"noise {x:g} r" for x in NOISES) + " |"]
-    lines.append("|---|" + "---|" * len(NOISES))
-    found = {}
-    for space, radius in CASES:
-        cells = []
-        for noise in NOISES:
-            ratios = [ratio(space, radius, place, noise) for place in PLACES]
-            found[space, radius, noise] = ratios
-            cells.append(" / ".join(f"{x:.2f}" for x in ratios))
-        lines.append(f"| `{space!r}`, {radius:.3g} | " + " | ".join(cells) + " |")
+    count, found = options(__doc__, runs=400).runs, {}
+
+    def rows() -> Iterator[list[str]]:
+        for space, radius in CASES:
+            ways = directions(space, count)
+            cells = [f"`{space!r}`, {radius:.3g}"]
+            for noise in NOISES:  # the error of the least favourable direction
+                ratios = [max(ratio(space, radius, p, noise, way) for way in ways) for p in PLACES]
+                found[space, radius, noise] = ratios
+                cells.append(" / ".join(f"{x:.2f}" for x in ratios))
+            yield cells
+
+    made = table("space, radius | " + " | ".join(f"noise {x:g} r" for x in NOISES), rows())
     down = {k: v for k, v in found.items() if float(k[0].curvature_bounds[0]) < 0.0}
     text = TAIL.format(
         worst_short=max(max(v) for k, v in down.items() if k[2] <= 0.1),
         worst_long=max(max(v) for k, v in down.items() if k[2] > 0.2),
         gain=1.0 / max(v[0] for k, v in down.items() if k[2] > 0.2),
     )
-    write_between(PAGE, MARKERS, "\n".join([*lines, text]))
+    write_between(DOCS / "evidence" / "means.md", "shrinking", f"{made}\n{text}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Which mechanism exists on which space, as the code decides it; writes the table of
-docs/which-mechanism.md (between its two markers). Run it as
-`python -m tools.space_table`.
+"""Which mechanism exists on which space, as the code decides it: a table of
+docs/which-mechanism.md.
 
 A mechanism is listed where `plan_private_mean` can make it for a small ball about the origin, an
 optimiser where `plan_optimizer` accepts the problem of the mean.
@@ -8,16 +7,12 @@ optimiser where `plan_optimizer` accepts the problem of the mean.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 
 import riemdp as R
-from papers.checks import write_between
+from papers.tables import DOCS, table, write_between
 from riemdp.optimizers import plan_optimizer
 
-PAGE = Path("docs/which-mechanism.md")
-MARKERS = "<!-- made by tools/space_table.py -->", "<!-- end of the table -->"
 SPACES: dict[str, tuple[R.AbstractManifold, str]] = {
     "`Euclidean`": (R.Euclidean(3), "vectors"),
     "`SPDLogEuclidean`": (R.SPDLogEuclidean(3), "covariances; the smallest error, the fastest"),
@@ -38,14 +33,12 @@ SPACES: dict[str, tuple[R.AbstractManifold, str]] = {
     "`SpecialOrthogonal`": (R.SpecialOrthogonal(3), "rotations"),
     "`Stiefel`": (R.Stiefel(5, 2), "frames"),
 }
-COLUMNS = {
-    "private ball": ("private-ball",),
-    "wrapped Gaussian": ("wrapped-gaussian",),
-    "wrapped Laplace": ("wrapped-laplace",),
-    "Riemannian Laplace": ("riemannian-laplace",),
-    "K-norm": ("k-norm-gradient",),
-    "tangent mean": ("tangent-mean",),
-    "`DPRGD`, `DPRSGD`": ("dp-rgd",),
+MECHANISMS = {
+    "wrapped Gaussian": "wrapped-gaussian",
+    "wrapped Laplace": "wrapped-laplace",
+    "Riemannian Laplace": "riemannian-laplace",
+    "K-norm": "k-norm-gradient",
+    "tangent mean": "tangent-mean",
 }
 
 
@@ -84,7 +77,7 @@ def optimizer(space: R.AbstractManifold, ball: R.Ball) -> str:
     return "yes"
 
 
-def row(name: str) -> str:
+def row(name: str) -> list[str]:
     """One line of the table."""
     space, use = SPACES[name]
     ball = R.Ball(space.origin, 0.2)
@@ -93,21 +86,14 @@ def row(name: str) -> str:
         made = {r.mechanism for r in rows if r.scale is not None}
     except (R.InvalidArgument, NotImplementedError):
         made = set()
-    cells = {"private-ball": private_ball(space), "dp-rgd": optimizer(space, ball)}
-    cells |= {key: "yes" if key in made else "-" for (key,) in COLUMNS.values() if key not in cells}
-    answers = [cells[key] for (key,) in COLUMNS.values()]
-    return "| " + " | ".join([name, use, curvature(space), *answers]) + " |"
-
-
-def table() -> str:
-    """The whole table."""
-    head = ["space", "for", "curvature", *COLUMNS]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *(row(name) for name in SPACES)])
+    answers = ["yes" if kind in made else "-" for kind in MECHANISMS.values()]
+    return [name, use, curvature(space), private_ball(space), *answers, optimizer(space, ball)]
 
 
 def main() -> None:
-    write_between(PAGE, MARKERS, table())
+    head = ["space", "for", "curvature", "private ball", *MECHANISMS, "`DPRGD`, `DPRSGD`"]
+    made = table(" | ".join(head), map(row, SPACES))
+    write_between(DOCS / "which-mechanism.md", "spaces", made)
 
 
 if __name__ == "__main__":

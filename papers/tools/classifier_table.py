@@ -1,6 +1,5 @@
-"""Writes docs/evidence/classifiers.md: private classifiers compared with pyRiemann's on real data.
-
-Run it as `python -m papers.tools.classifier_table`.
+"""Private classifiers compared with pyRiemann's on real data: the tables of
+docs/evidence/classifiers.md.
 """
 
 # pyright: reportMissingImports=false
@@ -8,10 +7,7 @@ Run it as `python -m papers.tools.classifier_table`.
 from __future__ import annotations
 
 import functools
-import sys
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -20,13 +16,11 @@ import numpy as np
 
 import riemdp
 
-from ..checks import write_between
 from ..data import digit_covariances, erp_covariances, mnist
+from ..tables import DOCS, options, table, write_between
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "classifiers.md"
-MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
-DELTA, RUNS, METRIC = 1e-5, 5, "riemann"
+DELTA, METRIC = 1e-5, "riemann"
 COPIES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 NO_NOISE = riemdp.Budget(1e5, 1e-3)
 
@@ -175,48 +169,38 @@ KINDS = (
 )
 
 
-def section(name: str) -> list[str]:
+def section(name: str, runs: int) -> str:
     from pyriemann.classification import MDM, FgMDM, TSClassifier
 
     make, n = DATA[name]
     data = make()
     k, classes = data[0].shape[1], len(np.unique(data[1]))
-    runs = RUNS if n < 5000 else 3
+    runs = runs if n < 5000 else min(runs, 3)
     theirs = []
     for model in (MDM, FgMDM, TSClassifier):
         seen = accuracies(lambda seed, c, m=model: m(metric=METRIC), data, n, min(3, runs))
         theirs.append(f"{model.__name__} {np.median(seen):.2f}")
     ours = np.median(accuracies(private("PrivateTSClassifier", NO_NOISE), data, n, min(3, runs)))
-    plans = [
-        riemdp.plan_private_classifier(riemdp.spd(k, METRIC), n, classes, riemdp.Budget(e, DELTA))[
-            0
-        ]
-        for e in EPSILONS
-    ]
-    lines = [
+    budgets = [riemdp.Budget(epsilon, DELTA) for epsilon in EPSILONS]
+    space = riemdp.spd(k, METRIC)
+
+    def rows() -> Iterator[list[str]]:
+        plans = [riemdp.plan_private_classifier(space, n, classes, b)[0] for b in budgets]
+        yield ["plan: verdict (noise)", *(f"{p.verdict} ({p.noise:.2g})" for p in plans)]
+        for kind in KINDS:
+            logistic = kind.startswith("logistic")
+            if not logistic or k <= 9:
+                times = min(runs, 2) if logistic else runs
+                found = (accuracies(private(kind, b), data, n, times) for b in budgets)
+                yield [kind, *map(cell, found)]
+
+    made = table(" | ".join(["", *(f"epsilon {e:g}" for e in EPSILONS)]), rows())
+    return (
         f"### {name.removesuffix(', more')}: {n} training records, {classes} classes,"
-        f" {k * (k + 1) // 2} coordinates",
-        "",
-        f"Without privacy: {', '.join(theirs)}, `PrivateTSClassifier` with hardly any noise"
-        f" {ours:.2f}; guessing {1 / classes:.2f}.",
-        "",
-        "| | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |",
-        "|---|" + "---|" * len(EPSILONS),
-        "| plan: verdict (noise) | "
-        + " | ".join(f"{p.verdict} ({p.noise:.2g})" for p in plans)
-        + " |",
-    ]
-    for kind in KINDS:
-        if kind.startswith("logistic") and k > 9:
-            continue
-        times = 2 if kind.startswith("logistic") else runs
-        cells = [
-            cell(accuracies(private(kind, riemdp.Budget(e, DELTA)), data, n, times))
-            for e in EPSILONS
-        ]
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    return [*lines, ""]
+        f" {k * (k + 1) // 2} coordinates\n\nWithout privacy: {', '.join(theirs)},"
+        f" `PrivateTSClassifier` with hardly any noise {ours:.2f}; guessing"
+        f" {1 / classes:.2f}.\n\n{made}\n"
+    )
 
 
 def needed(name: str, epsilon: float) -> tuple[str, int]:
@@ -239,25 +223,28 @@ def needed(name: str, epsilon: float) -> tuple[str, int]:
     return f"> {n * COPIES[-1] // classes:,}", planned
 
 
+WORDS = """## Records per class needed
+
+Measured: records per class from which `PrivateTSClassifier` comes within three points of itself
+with hardly any noise, by repeating the training records (mean of 4 splits). Plan:
+`records_a_class`.
+
+"""
+
+
 def main() -> None:
-    warnings.simplefilter("ignore")
-    lines = [line for name in DATA for line in section(name)]
-    lines += [
-        "## Records per class needed",
-        "",
-        "Measured: records per class from which `PrivateTSClassifier` comes within three points of"
-        " itself with hardly any",
-        "noise, by repeating the training records (mean of 4 splits). Plan: `records_a_class`.",
-        "",
-        "| | epsilon 1: measured | plan | epsilon 3: measured | plan |",
-        "|---|---|---|---|---|",
-    ]
-    for name in NEEDED:
-        found = [needed(name, e) for e in (1.0, 3.0)]
-        lines.append(f"| {name} | " + " | ".join(f"{m} | {p:,}" for m, p in found) + " |")
-        print(lines[-1], flush=True)
-    write_between(PAGE, MARKERS, "\n".join(["", *lines, ""]))
+    runs = options(__doc__, runs=5).runs
+    sections = [section(name, runs) for name in DATA]
+
+    def rows() -> Iterator[list[str]]:
+        for name in NEEDED:
+            found = [needed(name, epsilon) for epsilon in (1.0, 3.0)]
+            yield [name, *(word for m, p in found for word in (m, f"{p:,}"))]
+
+    made = table(" | epsilon 1: measured | plan | epsilon 3: measured | plan", rows())
+    text = "\n".join(["", *sections, f"{WORDS}{made}\n"])
+    write_between(DOCS / "evidence" / "classifiers.md", "measured", text)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 from papers import PAPERS, names
-from papers.checks import write_between
+from papers.tables import DOCS, write_between
 
 PAGE_OF = {
     "reimherr2021": "means.md",
@@ -26,15 +26,7 @@ PAGE_OF = {
     "utpala2023": "optimisers.md",
     "huang2024": "optimisers.md",
 }
-PAGES = Path(__file__).parents[2] / "docs" / "results"
-
-
-def markers(paper: str) -> tuple[str, str]:
-    """Between which lines of its page the artefacts of a paper stand."""
-    return (
-        f"<!-- Written from here on by papers/tools/results_pages.py: the artefacts of {paper} -->",
-        f"<!-- end of the artefacts of {paper} -->",
-    )
+PAGES = DOCS / "results"
 
 
 def chosen(folders: list[Path]) -> dict[str, tuple[Path, dict]]:
@@ -85,7 +77,8 @@ def main(folders: list[Path]) -> None:
         small(folder / "figure.png", PAGES / "figures" / f"{name}.png")
     for paper in PAPERS:
         own = [section(name, *found[name]) for name in found if name.startswith(paper + "-")]
-        write_between(PAGES / PAGE_OF[paper], markers(paper), "\n".join(own).rstrip())
+        page = PAGES / PAGE_OF[paper]
+        write_between(page, f"the artefacts of {paper}", "\n".join(own).rstrip())
     missing = [name for name in names() if name not in found]
     print(
         f"{len(found)} artefacts written" + (f"; missing: {', '.join(missing)}" if missing else "")

@@ -46,7 +46,7 @@ def test_what_the_rules_see(language: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "docs" / "results").mkdir(parents=True)
     (tmp_path / "README.md").write_text(page, encoding="utf-8")
     (tmp_path / "docs" / "results" / "measured.md").write_text(
-        "0.5\n<!-- Written from here on by a program -->\nlaw", encoding="utf-8"
+        "0.5\n<!-- the artefacts of a paper -->\nlaw", encoding="utf-8"
     )
     found = {rule.name: language.places(rule, tmp_path) for rule in language.RULES}
     assert [place.split(": ")[0] for place in found["law (distribution)"]] == [
