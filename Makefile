@@ -58,7 +58,7 @@ bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-wri
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench
 
 audit: $(READY)  ## attack every mechanism and optimiser; table of lower bounds beside the claims
-	$(BIN)/python tools/audit_table.py
+	$(BIN)/python -m tools.audit_table
 
 mutants: $(VENV)/.ready-large  ## plant faults in the code that privacy rests on; a test must notice each (out/mutants.md)
 	$(BIN)/python tools/mutants.py
