@@ -65,6 +65,16 @@ class Paired:
     repeats: int
     load: float
 
+    @classmethod
+    def of(cls, ours: Sequence[float], theirs: Sequence[float]) -> Paired:
+        """Seconds of calls that were made in pairs."""
+        count = min(len(ours), len(theirs))
+        ratio = np.asarray(ours[:count]) / np.asarray(theirs[:count])
+        low, middle, high = map(float, np.quantile(ratio, [0.25, 0.5, 0.75]))
+        return cls(
+            float(np.median(ours)), float(np.median(theirs)), middle, low, high, count, load()
+        )
+
 
 def load() -> float:
     """The machine's load average of the last minute, nan where the system does not tell."""
@@ -100,17 +110,7 @@ def paired(
             into.append(clock() - begin)
         if clock() - start > budget and i >= 4:
             break
-    ratio = np.asarray(a) / np.asarray(b)
-    low, high = np.quantile(ratio, [0.25, 0.75])
-    return Paired(
-        float(np.median(a)),
-        float(np.median(b)),
-        float(np.median(ratio)),
-        float(low),
-        float(high),
-        len(a),
-        load(),
-    )
+    return Paired.of(a, b)
 
 
 def comparison(
@@ -142,6 +142,23 @@ def comparison(
         "pairs": timing.repeats,
         "load": timing.load,
     }
+
+
+def compared(
+    work: str,
+    beside: str,
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    repeats: int = 15,
+    budget: float = 6.0,
+    **options: Any,
+) -> Row:
+    """The row of two calls, which are timed and printed; `options` are those of `comparison`."""
+    timing = paired(ours, theirs, repeats=repeats, budget=budget)
+    row = comparison(work, beside, timing, **options)
+    print(row, flush=True)
+    return row
 
 
 def growth(

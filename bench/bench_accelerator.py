@@ -36,7 +36,7 @@ from riemdp import _decompositions as decompositions
 from riemdp.domains._clamp import clamp, in_parts
 from riemdp.manifolds import _spectral as sp
 
-from ._timing import Row, comparison, markdown, paired, write_table
+from ._timing import Row, compared, markdown, write_table
 
 RADIUS, SPREAD = 1.5, 1.0  # of the ball; mean distance of the records from its centre
 SOME = 1 << 19  # numbers that are made at a time
@@ -132,17 +132,17 @@ def main() -> None:
         theirs = works(space, some, cpu, Path(folder, "theirs.npy"))
         for name in ours:
             if given.only in name:
-                timing = paired(ours[name], theirs[name], repeats=given.pairs)
-                row = comparison(
+                row = compared(
                     f"{name}: {len(x)} SPD({given.k})",
                     f"the CPU of the same machine, {len(some)}",
-                    timing,
+                    ours[name],
+                    theirs[name],
+                    repeats=given.pairs,
                     unit="us",
                     ours_count=len(x),
                     theirs_count=len(some),
                 )
                 rows.append(row)
-                print(row, flush=True)
     if device is cpu:
         print("\n".join(markdown(rows)))
     else:

@@ -21,7 +21,7 @@ from riemdp import subsampled_gaussian
 from riemdp.privacy import allocated_gaussian
 from riemdp.privacy.accounting import allocation, bounds, fourier, losses
 
-from ._timing import Row, comparison, paired, write_table
+from ._timing import Row, compared, write_table
 
 Z, RATE, STEPS, DELTA = 1.0, 0.01, 1000, 1e-5
 ORDERS = SchemeConfig(allocation_direct_alpha_orders=list(range(2, 61)))  # Renyi orders
@@ -82,10 +82,8 @@ def rows() -> list[Row]:
         name = f"random-allocation {version('random-allocation')}"
         cases.append((work, allocated(*scheme), name, by_random_allocation(*scheme)))
     for work, ours, name, theirs in cases:
-        timing = paired(anew(ours), theirs, repeats=5, budget=30.0)
         work = f"{work}: epsilon {ours():.4f}, theirs {theirs():.4f}"
-        found.append(comparison(work, name, timing))
-        print(found[-1], flush=True)
+        found.append(compared(work, name, anew(ours), theirs, repeats=5, budget=30.0))
     return found
 
 

@@ -29,7 +29,7 @@ import riemdp
 from papers.data import mnist
 from riemdp import DPRSGD, DPRSVRG, Budget, PriRFed, problems
 
-from ._timing import Paired, Row, comparison, load, write_table
+from ._timing import Paired, Row, comparison, write_table
 
 APP = Path(__file__).parent / "federated_app"
 AGENTS, SAMPLED, ROUNDS = 100, 5, 200
@@ -68,23 +68,8 @@ def _polling(rounds: int, interval: str) -> Row:
     return comparison(
         f"round of a deployment, TLS, 3 agents; look for work every {interval} s",
         "Flower's Grid.send_and_receive",
-        _paired(took["ours"][1:], took["stock"][1:]),
+        Paired.of(took["ours"][1:], took["stock"][1:]),
         unit="s",
-    )
-
-
-def _paired(ours: list[float], theirs: list[float]) -> Paired:
-    count = min(len(ours), len(theirs))
-    ratios = np.asarray(ours[:count]) / np.asarray(theirs[:count])
-    low, high = np.quantile(ratios, [0.25, 0.75])
-    return Paired(
-        float(np.median(ours)),
-        float(np.median(theirs)),
-        float(np.median(ratios)),
-        float(low),
-        float(high),
-        count,
-        load(),
     )
 
 
@@ -147,7 +132,7 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
                 f"simulated round in process, MNIST eigenvector, N = {AGENTS}, s = {SAMPLED}, T ="
                 f" {rounds}, {name}",
                 "the same over Flower's messages",
-                _paired([took["in process"]], [took["messages"]]),
+                Paired.of([took["in process"]], [took["messages"]]),
             )
         )
     return rows
@@ -189,7 +174,7 @@ def secure(rounds: int = 3) -> list[Row]:
         comparison(
             f"simulated round in process, secure sums, N = {AGENTS}, 66 coordinates, T = {rounds}",
             "the same over Flower's messages",
-            _paired([took["in process"]], [took["messages"]]),
+            Paired.of([took["in process"]], [took["messages"]]),
             unit="s",
         )
     ]

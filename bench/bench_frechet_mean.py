@@ -26,7 +26,7 @@ import riemdp
 from riemdp.datasets import covariance_descriptors
 from riemdp.manifolds import SPDAffineInvariant, Sphere
 
-from ._timing import Row, comparison, paired, write_table
+from ._timing import Row, compared, write_table
 
 Work = Callable[..., np.ndarray]
 
@@ -84,9 +84,7 @@ def compare(
     either.
     """
     reached = f"{work}; residual {residual(ours()):.1e} beside {residual(theirs()):.1e}"
-    row = comparison(reached, beside, paired(ours, theirs, budget=20.0), unit="s", **options)
-    print(row, flush=True)
-    return row
+    return compared(reached, beside, ours, theirs, budget=20.0, unit="s", **options)
 
 
 def affine_rows(n: int) -> list[Row]:
@@ -105,16 +103,10 @@ def affine_rows(n: int) -> list[Row]:
 
         theirs = functools.partial(mean_riemann, x, tol=1e-9, maxiter=200)
         rows.append(compare(work, "pyriemann mean_riemann", ours, theirs, residual, target=0.85))
-        rows.append(
-            comparison(
-                f"private mean of the same {n}, in a public ball",
-                "pyriemann mean_riemann",
-                paired(private(space, x), theirs, budget=20.0),
-                unit="s",
-                target=0.85,
-            )
-        )
-        print(rows[-1], flush=True)
+        work_of_ours = f"private mean of the same {n}, in a public ball"
+        given = {"budget": 20.0, "unit": "s", "target": 0.85}
+        peer = "pyriemann mean_riemann"
+        rows.append(compared(work_of_ours, peer, private(space, x), theirs, **given))
     except ImportError:
         print("pyriemann is not installed: its row is left out")
     peer = geomstats_affine_mean()
@@ -222,15 +214,12 @@ def main() -> None:
     n = parser.parse_args().n
     rows = affine_rows(n) + sphere_rows(n)
     images = np.random.default_rng(0).integers(0, 256, (2000, 28, 28)).astype(np.uint8)
-    timing = paired(
-        lambda: jax.block_until_ready(covariance_descriptors(images)),
-        lambda: covariances_by_hand(images),
-    )
     rows.append(
-        comparison(
+        compared(
             "covariance descriptors of 2000 grey images of 28 x 28",
             "NumPy by hand",
-            timing,
+            lambda: jax.block_until_ready(covariance_descriptors(images)),
+            lambda: covariances_by_hand(images),
             target=1.0,
         )
     )

@@ -35,7 +35,7 @@ from ._by_hand import (
     variance,
     wrapped,
 )
-from ._timing import Paired, Row, comparison, load, paired, write_table
+from ._timing import Paired, Row, compared, comparison, load, write_table
 
 FIRST = """
 import time, warnings
@@ -156,10 +156,9 @@ def rows() -> list[Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for work, ours, theirs in pairs():
-            timing = paired(ours, theirs, repeats=REPEATS)
             target = ON_MATRICES if "mean, 200 SPD(5), affine" in work else TARGET
-            found.append(comparison(work, "NumPy by hand", timing, target=target))
-            print(found[-1], flush=True)
+            given = {"repeats": REPEATS, "target": target}
+            found.append(compared(work, "NumPy by hand", ours, theirs, **given))
     return found
 
 

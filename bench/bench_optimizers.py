@@ -18,7 +18,7 @@ import numpy as np
 
 from riemdp import DPRGD, DPRSGD, SPDAffineInvariant, Sphere, private_minimize, problems
 
-from ._timing import Row, comparison, paired, write_table
+from ._timing import Row, compared, write_table
 
 K, N, DIM = 11, 10_000, 784
 
@@ -81,17 +81,8 @@ def row(
     beside: str = "NumPy by hand",
 ) -> Row:
     """One line: microseconds a step of both, and the ratio."""
-    line = comparison(
-        name,
-        beside,
-        paired(ours, theirs),
-        target=target,
-        unit="us",
-        ours_count=steps,
-        theirs_count=their_steps,
-    )
-    print(line, flush=True)
-    return line
+    counts = {"ours_count": steps, "theirs_count": their_steps}
+    return compared(name, beside, ours, theirs, target=target, unit="us", **counts)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from jax_privacy import noise_addition
 
 from riemdp.randomness import noise_source
 
-from ._timing import Row, comparison, paired, write_table
+from ._timing import Row, compared, write_table
 
 OURS, LIST, FEW = 1_000_000, 50_000, 1000  # draws of a call
 SCALE = 2.0**33  # of a lattice release, in steps of the grid
@@ -81,10 +81,9 @@ def rows() -> list[Row]:
         ("float64 normal numbers", normals, OURS, f"{peer}, float64", floats, LIST),
         ("float64 normal numbers", normals, OURS, jax_privacy, of_jax_privacy(), OURS),
     ):
-        timing = paired(ours, theirs, repeats=9, budget=20.0)
         counts = {"ours_count": count / OURS, "theirs_count": drawn / OURS}
-        found.append(comparison(f"1e6 {work}", beside, timing, **counts))
-        print(found[-1], flush=True)
+        given = {"repeats": 9, "budget": 20.0, **counts}
+        found.append(compared(f"1e6 {work}", beside, ours, theirs, **given))
     return found
 
 
