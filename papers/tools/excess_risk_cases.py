@@ -1,10 +1,7 @@
 """Data sets and methods of the excess-risk table (`excess_risk_table.py`): what is run, with which
 public settings.
 
-Full-batch methods on the principal eigenvector need the data only through the covariance matrix
-while no gradient is clipped: rows have norm <= 1, so gradients have norm <= 1, the clip norm.
-`covariance_runs` makes many such runs at once; its seed s is the run that `private_minimize(...,
-rng=s)` makes from the records (a test compares them). Everything else is the public interface.
+Everything is run by the public interface, seed by seed.
 """
 
 from __future__ import annotations
@@ -16,10 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 
 import riemdp as R
 from riemdp import (
@@ -27,20 +22,16 @@ from riemdp import (
     DPRSGD,
     DPRSVRG,
     Budget,
-    Sphere,
     datasets,
-    gaussian,
-    noise_source,
     private_minimize,
     problems,
 )
 from riemdp.mechanisms import BASELINES, FOR_MEANS
 from riemdp.mechanisms._for_mean import MeanFacts
-from riemdp.optimizers import plan_optimizer
-from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.statistics import FrechetMean
 
 from .. import data
+from ..projected_descent import projected_descent
 
 Run = Callable[
     [Budget, Sequence[int]], tuple[np.ndarray, Any]
@@ -71,6 +62,19 @@ class Method:
     settings: tuple[Setting, ...]
     grid: str = ""
     seeds: int | None = None  # fewer than requested, where a run takes long
+
+
+def alone(name: str, family: str, run: Run, words: str = "", **options: Any) -> Method:
+    """A method of which nothing is chosen."""
+    return Method(name, family, (Setting(words, run),), **options)
+
+
+def swept(
+    name: str, grid: str, choice: Callable[..., tuple[str, Run]], *axes: Sequence[Any]
+) -> Method:
+    """An iterative method with the settings of a grid; `choice` of a point of it is a setting."""
+    points = itertools.product(*axes)
+    return Method(name, "iterative", tuple(Setting(*choice(*point)) for point in points), grid)
 
 
 @dataclass(frozen=True)
@@ -127,58 +131,6 @@ def unit_rows(x: Any) -> np.ndarray:
     return x / np.where(length > 0, length, 1.0)
 
 
-def full_gradient(covariance: Any, w: Any) -> Any:
-    """The average Riemannian gradient of the records at w, from their covariance."""
-    toward = covariance @ w
-    return -2.0 * (toward - (w @ toward) * w)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def covariance_runs(
-    projected: bool,
-    average: bool,
-    covariance: Any,
-    start: Any,
-    normals: Any,
-    steps: Any,
-    rates: Any,
-    sigma: Any,
-) -> Any:
-    """DP-RGD (or DP-PGD, `projected`) of many seeds: normals (s, rows, d) and rates (rows,), of
-    which the first `steps` are used.
-    """
-    m = Sphere(covariance.shape[0])
-
-    def one(z):
-        def body(t, carry):
-            w, mean = carry
-            if projected:
-                moved = w - rates[t] * (-2.0 * (covariance @ w) + sigma * z[t])
-                return moved / jnp.linalg.norm(moved), mean
-            released = full_gradient(covariance, w) + sigma * m._tangent_from_normals(w, z[t])
-            moved = m._project(m._exp(w, -rates[t] * released))
-            if average:
-                mean = m._project(m._exp(mean, m._log(mean, moved) / (t + 1.0)))
-            return moved, mean
-
-        w, mean = jax.lax.fori_loop(0, steps, body, (start, start))
-        return mean if average else w
-
-    return jax.vmap(one)(normals)
-
-
-def padded(seeds: Sequence[int], rates: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The normals that `private_minimize(..., rng=s)` would draw, (s, rows, d), and the rates; few
-    different numbers of rows.
-    """
-    steps = len(rates)
-    rows = next(r for r in (8, 32, 192, 512) if r >= steps)
-    out = np.zeros((len(seeds), rows, d))
-    for i, s in enumerate(seeds):
-        out[i, :steps] = noise_source(s).normals((steps, d))
-    return out, np.pad(rates, (0, rows - steps))
-
-
 @dataclass(frozen=True)
 class Decreasing:
     """The step size rate / (1 + t / hold): late in the run all noisy gradients then weigh about the
@@ -191,86 +143,52 @@ class Decreasing:
     def __call__(self, t: int) -> float:
         return self.rate / (1.0 + t / self.hold)
 
+    def __str__(self) -> str:
+        return f"{self.rate:g}/(1 + t/{self.hold:g})"
 
-def full_batch(
-    n: int,
-    covariance: np.ndarray,
-    start: Any,
-    steps: int | None,
-    rate: Any,
-    *,
-    average: bool = False,
-) -> Run:
-    """DP-RGD from the covariance; None are the public defaults. The noise is that of the library's
-    plan.
+
+def of_seeds(one: Callable[..., tuple[Any, Any]]) -> Run:
+    """A run for every seed, one after the other; `one(budget, rng=)` gives a point and what it
+    costs.
     """
-    d = covariance.shape[0]
-    a, w0, problem = jnp.asarray(covariance), jnp.asarray(start), problems.principal_eigenvector(d)
 
     def run(budget, seeds):
-        plan = plan_optimizer(problem, n, DPRGD(steps, rate), budget)
-        z, rates = padded(seeds, plan.rates, d)
-        values = covariance_runs(False, average, a, w0, z, plan.steps, rates, plan.sigma)
-        return np.asarray(values), plan.guarantee()
+        points, guarantees = zip(*(one(budget, rng=s) for s in seeds), strict=True)
+        return np.stack([np.asarray(point) for point in points]), guarantees[0]
 
     return run
 
 
-def projected_descent(
-    n: int, covariance: np.ndarray, start: Any, count: int | None, rate: float | None
-) -> Run:
-    """DP-PGD from the covariance, as `papers.projected_descent` does it from rows of norm <= 1."""
-    a, w0 = jnp.asarray(covariance), jnp.asarray(start)
+def input_perturbation(x: Any) -> Run:
+    """GMIP."""
 
-    def run(budget, seeds):
-        planned = plan_optimizer(
-            problems.principal_eigenvector(len(covariance)), n, DPRGD(count, rate), budget
-        ).rates
-        steps = len(planned)
-        multiplier = gaussian_noise_multiplier(budget, steps)
-        sigma = math.nextafter(multiplier * 2.0 / n, math.inf)
-        z, rates = padded(seeds, planned, len(covariance))
-        return np.asarray(covariance_runs(True, False, a, w0, z, steps, rates, sigma)), gaussian(
-            multiplier, steps
-        )
+    def one(budget, rng):
+        release = R.optimizers.private_principal_eigenvector(x, budget, rng=rng)
+        return release.value, release.guarantee
 
-    return run
+    return of_seeds(one)
 
 
-def input_perturbation(n: int, covariance: np.ndarray) -> Run:
-    """GMIP, as `private_principal_eigenvector` does it, with the leading eigenvector
-    alone computed.
-    """
-    d = len(covariance)
-    space, identity = R.SPDAffineInvariant(d), np.eye(d)  # whose coordinates there are an isometry
-
-    def run(budget, seeds):
-        y = np.asarray(space.to_coordinates(identity, covariance))
-        flat, sensitivity = R.Euclidean(y.size), math.sqrt(2.0) / n
-        noise = R.TangentGaussian(flat, flat.origin, sensitivity=sensitivity, budget=budget)
-        points = []
-        for s in seeds:
-            noisy = np.asarray(space.from_coordinates(identity, noise.release(y, s).value))
-            points.append(scipy.linalg.eigh(noisy, subset_by_index=(d - 1, d - 1))[1][:, 0])
-        return np.stack(points), noise.guarantee
-
-    return run
+def descended(x: Any, start: Any, steps: int | None, rate: float | None) -> Run:
+    """DP-PGD of rows of norm at most 1."""
+    given = {"row_norm": 1.0, "steps": steps, "learning_rate": rate, "initial": start}
+    return of_seeds(functools.partial(projected_descent, x, **given))
 
 
 def minimised(problem: Any, data: Any, start: Any, optimizer: Any) -> Run:
-    """A run of the public interface for every seed, one after the other."""
+    """A run of the public interface."""
 
-    def run(budget, seeds):
-        results = [private_minimize(problem, data, start, optimizer, budget, rng=s) for s in seeds]
-        return np.stack([np.asarray(r.value) for r in results]), results[0].guarantee
+    def one(budget, rng):
+        result = private_minimize(problem, data, start, optimizer, budget, rng=rng)
+        return result.value, result.guarantee
 
-    return run
+    return of_seeds(one)
 
 
 def public_start(d: int) -> Any:
     """A direction without pattern (quadratic phases), the same for everybody."""
     phases = np.modf(np.arange(1.0, d + 1.0) ** 2 * 0.6180339887498949)[0]
-    return Sphere(d).project(np.cos(2.0 * np.pi * phases))
+    return R.Sphere(d).project(np.cos(2.0 * np.pi * phases))
 
 
 def eigenvector(name: str, data: Any, images: bool) -> Case:
@@ -289,151 +207,116 @@ def eigenvector(name: str, data: Any, images: bool) -> Case:
         f" of the start {risk(start[None])[0]:.3f}"
         + (f", of the all-ones image {risk(ones[None])[0]:.3f}" if images else "")
     )
-    methods = tuple(
-        eigenvector_methods(jnp.asarray(x), covariance, start, ones if images else None)
-    )
+    methods = tuple(eigenvector_methods(jnp.asarray(x), start, ones if images else None))
     return Case(name, facts, n, d - 1, methods, risk, risk, lambda b: "GMIP")
 
 
-def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -> Iterator[Method]:
-    n, d = x.shape
-    problem = problems.principal_eigenvector(d)
-    full = functools.partial(full_batch, n, covariance)
-    yield Method("GMIP", "one-shot", (Setting("", input_perturbation(n, covariance)),))
+def eigenvector_methods(x: Any, start: Any, ones: Any) -> Iterator[Method]:
+    problem = problems.principal_eigenvector(x.shape[1])
+    projected = functools.partial(descended, x)
+
+    def full(origin: Any, steps: int | None, rate: Any, **options: Any) -> Run:
+        return minimised(problem, x, origin, DPRGD(steps, rate, **options))
+
+    yield alone("GMIP", "one-shot", input_perturbation(x))
     counts, rates = (1, 2, 3, 5, 8, 12, 20, 35), (0.5, 1.0, 2.0, 4.0)
-    long = (1.0, 3.0, 10.0, 100.0)
+    falls = tuple(itertools.starmap(Decreasing, itertools.product((0.5, 1, 2, 4, 8), (1, 3))))
     for origin, words in ((start, ""), (ones, " from the all-ones image")):
         if origin is None:
             continue
-        yield Method(
+        yield swept(
             f"DP-PGD{words}",
-            "iterative",
-            tuple(
-                Setting(f"T {t}, rate {r:g}", projected_descent(n, covariance, origin, t, r))
-                for t, r in itertools.product(counts, long)
-            ),
             "T 1, 2, 3, 5, 8, 12, 20, 35; rate 1, 3, 10, 100",
+            lambda t, r, w=origin: (f"T {t}, rate {r:g}", projected(w, t, r)),
+            counts,
+            (1.0, 3.0, 10.0, 100.0),
         )
-        yield Method(
+        yield swept(
             f"DP-RGD{words}",
-            "iterative",
-            tuple(
-                Setting(f"T {t}, rate {r:g}", full(origin, t, r))
-                for t, r in itertools.product(counts, rates)
-            ),
             "T 1, 2, 3, 5, 8, 12, 20, 35; rate 0.5, 1, 2, 4",
+            lambda t, r, w=origin: (f"T {t}, rate {r:g}", full(w, t, r)),
+            counts,
+            rates,
         )
-    yield Method(
-        "DP-RGD, default", "iterative", (Setting("public defaults", full(start, None, None)),)
-    )
-    yield Method(
+        yield swept(
+            f"DP-RGD, decreasing steps{words}",
+            "T 3, 5, 8, 12, 20, 35, 70, 150; rate a/(1 + t/h), a 0.5, 1, 2, 4, 8, h 1, 3",
+            lambda t, f, w=origin: (f"T {t}, rate {f}", full(w, t, f)),
+            (*counts[2:], 70, 150),
+            falls,
+        )
+    yield alone("DP-RGD, default", "iterative", full(start, None, None), "public defaults")
+    yield swept(
         "DP-RGD, geodesic average",
-        "iterative",
-        tuple(
-            Setting(f"T {t}, rate {r:g}", full(start, t, r, average=True))
-            for t, r in itertools.product(counts[2:], rates)
-        ),
         "T 3, 5, 8, 12, 20, 35; rate 0.5, 1, 2, 4",
+        lambda t, r: (f"T {t}, rate {r:g}", full(start, t, r, output="geodesic-average")),
+        counts[2:],
+        rates,
     )
-    falls = tuple(
-        Decreasing(r, h) for r, h in itertools.product((0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 3.0))
-    )
-    for origin, words in ((start, ""), (ones, " from the all-ones image")):
-        if origin is not None:
-            yield Method(
-                f"DP-RGD, decreasing steps{words}",
-                "iterative",
-                tuple(
-                    Setting(f"T {t}, rate {f.rate:g}/(1 + t/{f.hold:g})", full(origin, t, f))
-                    for t, f in itertools.product((3, 5, 8, 12, 20, 35, 70, 150), falls)
-                ),
-                "T 3, 5, 8, 12, 20, 35, 70, 150; rate a/(1 + t/h), a 0.5, 1, 2, 4, 8, h 1, 3",
-            )
-    for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):
-        yield Method(
-            f"{label}, decreasing steps",
-            "iterative",
-            tuple(
-                Setting(
-                    f"b n/{q}, T {t}, rate {f.rate:g}/(1 + t/{f.hold:g})",
-                    minimised(problem, x, start, DPRSGD(t, n // q, f, sampling=sampling)),
-                )
-                for q, t, f in itertools.product(
-                    (20, 5), (20, 60), (Decreasing(0.5, 5.0), Decreasing(2.0, 3.0))
-                )
-            ),
-            "b n/20, n/5; T 20, 60; rate 0.5/(1 + t/5), 2/(1 + t/3)",
-        )
-    shapes = tuple(itertools.product((20, 5), (40,), (0.3, 1.0)))
-    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
+    run = projected(start, None, None)
+    yield alone("DP-PGD, default", "iterative", run, "public defaults")
+    yield from eigenvector_batches(x, start)
+
+
+def eigenvector_batches(x: Any, start: Any) -> Iterator[Method]:
+    """Methods that take batches, by the public interface."""
+    n, d = x.shape
+    run = functools.partial(minimised, problems.principal_eigenvector(d), x, start)
+    average = {"sampling": "poisson", "output": "geodesic-average"}
+    for label, options in (
         ("DP-RSGD", {}),
         ("DP-RSGD, Poisson", {"sampling": "poisson"}),
-        (
-            "DP-RSGD, Poisson, geodesic average",
-            {"sampling": "poisson", "output": "geodesic-average"},
-        ),
-    )
-    for label, options in kinds:
-        yield Method(
+        ("DP-RSGD, Poisson, geodesic average", average),
+    ):
+        batches = functools.partial(DPRSGD, **options)
+        yield swept(
             label,
-            "iterative",
-            tuple(
-                Setting(
-                    f"b n/{q}, T {t}, rate {r:g}",
-                    minimised(problem, x, start, DPRSGD(t, n // q, r, **options)),
-                )
-                for q, t, r in shapes
-            ),
             "b n/20, n/5; T 40; rate 0.3, 1",
+            lambda q, r, m=batches: (f"b n/{q}, T 40, rate {r:g}", run(m(40, n // q, r))),
+            (20, 5),
+            (0.3, 1.0),
         )
-    epochs = ((2, 5, 20), (5, 5, 20), (3, 3, 5))
+        if options is average:
+            continue
+        yield swept(
+            f"{label}, decreasing steps",
+            "b n/20, n/5; T 20, 60; rate 0.5/(1 + t/5), 2/(1 + t/3)",
+            lambda q, t, f, m=batches: (f"b n/{q}, T {t}, rate {f}", run(m(t, n // q, f))),
+            (20, 5),
+            (20, 60),
+            (Decreasing(0.5, 5.0), Decreasing(2.0, 3.0)),
+        )
+        yield alone(f"{label}, default", "iterative", run(batches()), DEFAULTS)
     for variant in ("as-published", "anchored"):
-        yield Method(
+        reduced = functools.partial(DPRSVRG, variant=variant)
+        yield swept(
             f"DP-RSVRG, {variant}",
-            "iterative",
-            tuple(
-                Setting(
-                    f"S {s}, m {m}, b n/{q}, rate {r:g}",
-                    minimised(
-                        problem, x, start, DPRSVRG(s, m, r, batch_size=n // q, variant=variant)
-                    ),
-                )
-                for (s, m, q), r in itertools.product(epochs, (0.3, 1.0))
-            ),
             "(S, m, b) (2, 5, n/20), (5, 5, n/20), (3, 3, n/5); rate 0.3, 1",
+            lambda smq, r, v=reduced: (f"{rounds(*smq)}, rate {r:g}", run(epochs(v, n, *smq, r))),
+            ((2, 5, 20), (5, 5, 20), (3, 3, 5)),
+            (0.3, 1.0),
         )
-        yield Method(
-            f"DP-RSVRG, {variant}, default",
-            "iterative",
-            (
-                Setting(
-                    DEFAULTS,
-                    minimised(problem, x, start, DPRSVRG(variant=variant, batch_size=None)),
-                ),
-            ),
-        )
-    yield Method(
+        name = f"DP-RSVRG, {variant}, default"
+        yield alone(name, "iterative", run(reduced(batch_size=None)), DEFAULTS)
+    yield swept(
         "DP-RSVRG, anchored, decreasing steps",
-        "iterative",
-        tuple(
-            Setting(
-                f"S {s}, m {m}, b n/{q}, rate {f.rate:g}/(1 + t/{f.hold:g})",
-                minimised(problem, x, start, DPRSVRG(s, m, f, batch_size=n // q)),
-            )
-            for (s, m, q), f in itertools.product(
-                ((5, 5, 20), (8, 3, 5)), (Decreasing(0.5, 5.0), Decreasing(1.0, 3.0))
-            )
-        ),
         "(S, m, b) (5, 5, n/20), (8, 3, n/5); rate 0.5/(1 + t/5), 1/(1 + t/3)",
+        lambda smq, f: (f"{rounds(*smq)}, rate {f}", run(epochs(DPRSVRG, n, *smq, f))),
+        ((5, 5, 20), (8, 3, 5)),
+        (Decreasing(0.5, 5.0), Decreasing(1.0, 3.0)),
     )
-    yield Method(
-        "DP-PGD, default",
-        "iterative",
-        (Setting("public defaults", projected_descent(n, covariance, start, None, None)),),
-    )
-    for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):
-        usual = Setting(DEFAULTS, minimised(problem, x, start, DPRSGD(sampling=sampling)))
-        yield Method(f"{label}, default", "iterative", (usual,))
+
+
+def rounds(epochs: int, inner: int, share: int) -> str:
+    """The settings of a variance-reduced method, in words."""
+    return f"S {epochs}, m {inner}, b n/{share}"
+
+
+def epochs(
+    kind: Any, n: int, count: int, inner: int, share: int, rate: Any, *clip: float, **options: Any
+) -> Any:
+    """A variance-reduced method with batches of a share of the records."""
+    return kind(count, inner, rate, *clip, batch_size=n // share, **options)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -513,24 +396,14 @@ def _as_drawn(release: Any) -> np.ndarray:
 
 
 def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
-    """What a user gets: `private_frechet_mean` for every seed, one after the other."""
+    """What a user gets: `private_frechet_mean`."""
+    given = {"mechanism": mechanism, "count_outside": None if mechanism == "auto" else False}
 
-    def run(budget, seeds):
-        releases = [
-            R.private_frechet_mean(
-                manifold,
-                x,
-                ball,
-                budget,
-                mechanism=mechanism,
-                rng=s,
-                count_outside=None if mechanism == "auto" else False,
-            )
-            for s in seeds
-        ]
-        return np.stack([_as_drawn(release) for release in releases]), releases[0].guarantee
+    def one(budget, rng):
+        release = R.private_frechet_mean(manifold, x, ball, budget, rng=rng, **given)
+        return _as_drawn(release), release.guarantee
 
-    return run
+    return of_seeds(one)
 
 
 def clamped_release(manifold: Any, x: Any, ball: Any) -> Run:
@@ -548,111 +421,89 @@ def mean_methods(
 ) -> Iterator[Method]:
     n, r, start = len(x), float(ball.radius), ball.center
     for name in KINDS:
-        yield Method(
-            name, "one-shot", (Setting("", released(manifold, x, ball, lambda: mean, name)),)
-        )
-    yield Method(
-        "wrapped-gaussian, smaller ball",
-        "one-shot",
-        tuple(
-            Setting(f"radius r/{k}", clamped_release(manifold, x, R.Ball(ball.center, r / k)))
-            for k in (2, 4, 8, 16)
-        ),
-        "radius r/2, r/4, r/8, r/16",
+        yield alone(name, "one-shot", released(manifold, x, ball, lambda: mean, name))
+    smaller = (
+        Setting(f"radius r/{k}", clamped_release(manifold, x, R.Ball(ball.center, r / k)))
+        for k in (2, 4, 8, 16)
     )
+    name = "wrapped-gaussian, smaller ball"
+    yield Method(name, "one-shot", tuple(smaller), "radius r/2, r/4, r/8, r/16")
     found = R.AdaptiveBall(outer=ball)
     for name, given, mechanism in (
         ("tangent-mean", ball, "tangent-mean"),
         ("private ball, found in the public one", found, "auto"),
         ("private ball, nothing given", R.AdaptiveBall(), "auto"),
     ):
-        setting = Setting("", published(manifold, x, given, mechanism))
-        yield Method(name, "one-shot", (setting,))
+        yield alone(name, "one-shot", published(manifold, x, given, mechanism))
     run = functools.partial(minimised, problem, x, start)
-    for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
-        words = "public defaults" if optimizer is DPRGD else DEFAULTS
-        setting = Setting(words, run(optimizer(clip_norm="adaptive")))
-        yield Method(f"{label}, clip norm found", "iterative", (setting,))
-    domain = True
+    domain = {"sensitivity": "domain"}
     try:
         R.statistics.frechet_mean_sensitivity(manifold, ball, n)
     except R.InvalidArgument:
-        domain = False
+        domain = {}
+    for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
+        words = "public defaults" if optimizer is DPRGD else DEFAULTS
+        adaptive, usual = run(optimizer(clip_norm="adaptive")), run(optimizer(**domain))
+        yield alone(f"{label}, clip norm found", "iterative", adaptive, words)
+        yield alone(f"{label}, default", "iterative", usual, words, seeds=default_seeds)
     if domain:
-        yield Method(
+        yield swept(
             "DP-RGD, domain sensitivity",
-            "iterative",
-            tuple(
-                Setting(f"T {t}, rate {a:g}", run(DPRGD(t, a, sensitivity="domain")))
-                for t, a in itertools.product((1, 2, 3, 5), (0.25, 0.5))
-            ),
             "T 1, 2, 3, 5; rate 0.25, 0.5",
+            lambda t, a: (f"T {t}, rate {a:g}", run(DPRGD(t, a, **domain))),
+            (1, 2, 3, 5),
+            (0.25, 0.5),
         )
-    yield Method(
+    yield swept(
         "DP-RGD",
-        "iterative",
-        tuple(
-            Setting(f"T {t}, rate 0.5, clip r/{k}", run(DPRGD(t, 0.5, r / k)))
-            for t, k in itertools.product((4, 16), (1, 4, 8))
-        ),
         "T 4, 16; rate 0.5; clip r, r/4, r/8",
+        lambda t, k: (f"T {t}, rate 0.5, clip r/{k}", run(DPRGD(t, 0.5, r / k))),
+        (4, 16),
+        (1, 4, 8),
     )
-    yield Method(
+    fall = Decreasing(0.5, 6.0)
+    yield swept(
         "DP-RGD, decreasing steps",
-        "iterative",
-        tuple(
-            Setting(
-                f"T {t}, rate 0.5/(1 + t/{h:g}), clip r/{k}",
-                run(DPRGD(t, Decreasing(0.5, h), r / k)),
-            )
-            for t, h, k in itertools.product((16, 32), (6.0,), (4, 8))
-        ),
         "T 16, 32; rate 0.5/(1 + t/6); clip r/4, r/8",
+        lambda t, k: (f"T {t}, rate {fall}, clip r/{k}", run(DPRGD(t, fall, r / k))),
+        (16, 32),
+        (4, 8),
     )
-    shapes = tuple(itertools.product((20, 5), (0.5,), (1, 4, 8)))
     for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):
-        yield Method(
+        batches = functools.partial(DPRSGD, 20, learning_rate=0.5, sampling=sampling)
+        yield swept(
             label,
-            "iterative",
-            tuple(
-                Setting(
-                    f"b n/{q}, T 20, rate {a:g}, clip r/{k}",
-                    run(DPRSGD(20, n // q, a, r / k, sampling=sampling)),
-                )
-                for q, a, k in shapes
-            ),
             "b n/20, n/5; T 20; rate 0.5; clip r, r/4, r/8",
+            lambda q, k, m=batches: (
+                f"b n/{q}, T 20, rate 0.5, clip r/{k}",
+                run(m(batch_size=n // q, clip_norm=r / k)),
+            ),
+            (20, 5),
+            (1, 4, 8),
         )
-    rounds = tuple(
-        itertools.product(((2, 5, 20), (3, 3, 5), (8, 3, 5), (12, 3, 5)), (0.25, 0.5), (1, 8))
-    )
+    yield from mean_epochs(n, r, problem, run)
+
+
+def mean_epochs(n: int, r: float, problem: Any, run: Callable[[Any], Run]) -> Iterator[Method]:
+    """Variance-reduced methods on a mean."""
+    shapes = ((2, 5, 20), (3, 3, 5), (8, 3, 5), (12, 3, 5))
     grid = (
         "(S, m, b) (2, 5, n/20), (3, 3, n/5), (8, 3, n/5), (12, 3, n/5); rate 0.25, 0.5; clip"
         " r, r/8"
     )
     for variant in ("as-published", "anchored"):
+        reduced = functools.partial(DPRSVRG, variant=variant)
         bounds = (None, 4.0) if variant == "anchored" and problem.smoothness > 4.0 else (None,)
-        yield Method(
-            f"DP-RSVRG, {variant}",
-            "iterative",
-            tuple(
-                Setting(
-                    f"S {s}, m {m}, b n/{q}, rate {a:g}, clip r/{k}"
-                    + ("" if c is None else f", smoothness {c:g}"),
-                    run(DPRSVRG(s, m, a, r / k, batch_size=n // q, variant=variant, smoothness=c)),
-                )
-                for ((s, m, q), a, k), c in itertools.product(rounds, bounds)
-            ),
-            grid + (f"; smoothness {problem.smoothness:.3g}, 4" if len(bounds) > 1 else ""),
-        )
-        yield Method(
-            f"DP-RSVRG, {variant}, default",
-            "iterative",
-            (Setting(DEFAULTS, run(DPRSVRG(variant=variant, batch_size=None))),),
-        )
-    for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
-        usual = optimizer(sensitivity="domain") if domain else optimizer()
-        words = "public defaults" if optimizer is DPRGD else DEFAULTS
-        yield Method(
-            f"{label}, default", "iterative", (Setting(words, run(usual)),), seeds=default_seeds
-        )
+
+        def choice(
+            smq: Any, a: float, k: int, c: float | None, kind: Any = reduced
+        ) -> tuple[str, Run]:
+            words = f"{rounds(*smq)}, rate {a:g}, clip r/{k}"
+            bounded = "" if c is None else f", smoothness {c:g}"
+            return words + bounded, run(epochs(kind, n, *smq, a, r / k, smoothness=c))
+
+        more = f"; smoothness {problem.smoothness:.3g}, 4" if len(bounds) > 1 else ""
+        axes = shapes, (0.25, 0.5), (1, 8), bounds
+        yield swept(f"DP-RSVRG, {variant}", grid + more, choice, *axes)
+        name = f"DP-RSVRG, {variant}, default"
+        yield alone(name, "iterative", run(reduced(batch_size=None)), DEFAULTS)

@@ -28,13 +28,13 @@ import numpy as np
 from riemdp import Budget, InvalidArgument
 
 from ..checks import written_whole
+from ..tables import DOCS
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 0.5, 1.0)
 SELECTION = (1000, 1001, 1002)
-RESULTS = Path("docs/results/tables/excess-risk.csv")
-DOCUMENT = Path("docs/evidence/excess-risk.md")
-FIGURE = Path("docs/results/figures/excess-risk.png")
+RESULTS = DOCS / "results" / "tables" / "excess-risk.csv"
+FIGURE = DOCS / "results" / "figures" / "excess-risk.png"
 FIELDS: tuple[str, ...] = (
     "data",
     "n",
@@ -80,13 +80,9 @@ def cell(case, method, epsilon: float, seeds: int) -> dict[str, str]:
         if len(method.settings) > 1:
             pick = min(method.settings, key=lambda s: score(case, s, budget))
         points, guarantee = pick.run(budget, range(count))
-    except (
-        InvalidArgument,
-        NotImplementedError,
-    ) as error:  # a mechanism that does not exist here: said, not left out
-        return _written(
-            {**row, "settings": f"not available: {error}".split(";")[0], "cpu_seconds": 0.0}
-        )
+    except (InvalidArgument, NotImplementedError) as error:  # it does not exist here: said
+        missing = f"not available: {error}".split(";")[0]
+        return _written({**row, "settings": missing, "cpu_seconds": 0.0})
     if not guarantee.within(budget):
         raise RuntimeError(f"{method.name} on {case.name} costs more than {budget}: {guarantee}")
     risks = finite(case.risk(points))
@@ -168,23 +164,7 @@ def fill(path: Path, case, wanted: Iterable[str], seeds: int) -> int:
             row = cell(case, method, epsilon, seeds)
             keep(path, row)
             made += 1
-            print(
-                *(
-                    row[f]
-                    for f in (
-                        "data",
-                        "method",
-                        "epsilon",
-                        "settings",
-                        "q25",
-                        "median",
-                        "q75",
-                        "cpu_seconds",
-                    )
-                ),
-                sep=" | ",
-                flush=True,
-            )
+            print(*row.values(), sep=" | ", flush=True)
     return made
 
 
@@ -208,7 +188,7 @@ def main() -> None:
                 fill(options.out, make(), options.methods.split(";"), options.seeds)
     from .excess_risk_words import write
 
-    write(read(options.out), DOCUMENT, FIGURE)
+    write(read(options.out), FIGURE)
 
 
 if __name__ == "__main__":

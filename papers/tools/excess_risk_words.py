@@ -6,10 +6,14 @@ Both are made from docs/results/tables/excess-risk.csv; nothing is computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..panels import Panel, Series, panel_figure
+from ..tables import DOCS, table, write_between
+
+DOCUMENT = DOCS / "evidence" / "excess-risk.md"
 EPSILONS = ("0.1", "0.3", "0.5", "1")
 # Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a
 # mean without a pick, a dash).
@@ -88,14 +92,14 @@ def number(x: float) -> str:
     return "diverges" if math.isinf(x) else f"{x:.2g}" if x < 1e4 else f"{x:.0e}"
 
 
-def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def summary(results: Results) -> str:
+    """The table of the document."""
+    head = ["data", "eps", "one-shot, picked by auto", *(head for head, _ in COLUMNS)]
+    return table(" | ".join(head), lines(results))
+
+
+def lines(results: Results) -> Iterator[list[str]]:
     """Medians of the main methods, a line for each (data set, epsilon); the smallest is bold."""
-    body = []
     for data in results.data:
         for epsilon in EPSILONS:
             auto = results.auto(data, epsilon)
@@ -110,16 +114,13 @@ def summary(results: Results) -> str:
             least = min((v for v in equal if math.isfinite(v)), default=math.nan)
             words = [f"**{number(v)}**" if v == least else number(v) for v in values]
             words[0] += "" if auto == "none" else f" ({auto})"
-            body.append([data if epsilon == EPSILONS[0] else "", epsilon, *words])
-    return table(["data", "eps", "one-shot, picked by auto", *(head for head, _ in COLUMNS)], body)
+            yield [data if epsilon == EPSILONS[0] else "", epsilon, *words]
 
 
 def figure(results: Results) -> Any:
     """Risk against epsilon on four of the data sets: the best one-shot mechanism and the iterative
     methods.
     """
-    from ..panels import Panel, Series, panel_figure
-
     panels = []
     for data in PANELS:
         series = []
@@ -150,18 +151,9 @@ def figure(results: Results) -> Any:
     )
 
 
-def renewed(text: str, results: Results) -> str:
-    """The document with the table between its marks made from the results."""
-    before, opened, rest = text.partition("<!-- summary -->")
-    _, closed, after = rest.partition("<!-- end summary -->")
-    if not opened or not closed:
-        raise ValueError("the document has no marks <!-- summary --> and <!-- end summary -->")
-    return f"{before}{opened}\n\n{summary(results)}\n\n{closed}{after}"
-
-
-def write(rows: Iterable[Row], document: Path, picture: Path | None = None) -> None:
+def write(rows: Iterable[Row], picture: Path | None = None) -> None:
     results = Results(rows)
-    document.write_text(renewed(document.read_text(), results))
+    write_between(DOCUMENT, "summary", f"\n{summary(results)}\n")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
         figure(results).savefig(picture, dpi=110, metadata={"Software": None})

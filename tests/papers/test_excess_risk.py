@@ -1,27 +1,18 @@
-"""The excess-risk table: its shortcut is the library's run, its rows are kept once, its document
-says what its results say.
-"""
+"""The excess-risk table: its rows are kept once, its document says what its results say."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pytest
 
 import riemdp as R
-from papers.projected_descent import projected_descent
 from papers.tools import excess_risk_cases, excess_risk_table, excess_risk_words
 
-ROOT = Path(__file__).parents[2]
 EIGENVECTORS = ("satimage", "ijcnn", "MNIST 0", "MNIST 1")
-BUDGET = R.Budget(2.0, 1e-6)
 RNG = np.random.default_rng(0)
-WIDE = RNG.normal(size=(300, 6)) * np.arange(1.0, 7.0)
-START = np.full(6, 6**-0.5)
 
 
 @pytest.fixture(scope="module")
@@ -33,43 +24,7 @@ def tools():
 
 @pytest.fixture(scope="module")
 def rows(tools):
-    return tools.table.read(ROOT / tools.table.RESULTS)
-
-
-# ------------------------------------------------------------------------------------------------
-# the shortcut
-@pytest.mark.parametrize(("norm", "same"), [(1.0, True), (1.5, False)])
-def test_covariance_gives_the_gradient_while_nothing_is_clipped(tools, norm, same):
-    """With rows longer than the bound the records' gradients are clipped and the covariance no
-    longer tells their mean.
-    """
-    x = norm * tools.cases.unit_rows(WIDE)
-    problem = R.problems.principal_eigenvector(6)
-    each = np.asarray(jax.vmap(problem.riemannian_gradient, (None, 0))(START, x))
-    lengths = np.linalg.norm(each, axis=1, keepdims=True)
-    mean = np.mean(each * np.minimum(1.0, problem.lipschitz / lengths), axis=0)
-    got = np.asarray(tools.cases.full_gradient(x.T @ x / len(x), START))
-    assert (np.abs(got - mean).max() < 1e-12) == same
-
-
-def test_input_perturbation_is_the_library_s(tools):
-    x = tools.cases.unit_rows(WIDE)
-    points, guarantee = tools.cases.input_perturbation(300, x.T @ x / 300)(BUDGET, range(2))
-    for seed in range(2):
-        whole = R.optimizers.private_principal_eigenvector(x, BUDGET, rng=seed)
-        assert abs(points[seed] @ np.asarray(whole.value)) == pytest.approx(1.0, abs=1e-12)
-        assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
-
-
-def test_projected_descent_is_that_of_the_rows(tools):
-    x = tools.cases.unit_rows(WIDE)
-    run = tools.cases.projected_descent(300, x.T @ x / 300, START, None, None)
-    points, guarantee = run(BUDGET, range(2))
-    given = {"row_norm": 1.0, "steps": None, "learning_rate": None, "initial": START}
-    for seed in range(2):
-        w, spent = projected_descent(x, BUDGET, rng=seed, **given)
-        assert abs(points[seed] @ w) == pytest.approx(1.0, abs=1e-12)
-        assert guarantee.epsilon(1e-6) == pytest.approx(spent.epsilon(1e-6), rel=1e-12)
+    return tools.table.read(tools.table.RESULTS)
 
 
 @pytest.mark.parametrize("eta", [0.01, 10.0])
@@ -119,10 +74,10 @@ def test_a_run_that_costs_more_than_the_budget_is_refused(tools, tmp_path):
 # ------------------------------------------------------------------------------------------------
 # the committed figures
 def test_document_holds_what_the_results_say(tools, rows):
-    text = (ROOT / tools.table.DOCUMENT).read_text()
-    assert tools.words.renewed(text, tools.words.Results(rows)) == text
-    with pytest.raises(ValueError, match="no marks"):
-        tools.words.renewed(text.replace("<!-- summary -->", ""), tools.words.Results(rows))
+    said = tools.words.summary(tools.words.Results(rows))
+    assert (
+        f"<!-- summary -->\n\n{said}\n\n<!-- end of summary -->" in tools.words.DOCUMENT.read_text()
+    )
 
 
 def test_every_method_is_there_and_within_its_budget(tools, rows):
