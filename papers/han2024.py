@@ -31,7 +31,7 @@ from .panels import Panel, Series, panel_figure
 from .registry import Context, Result, experiment
 from .reimherr2021_bounds import published_sensitivity
 from .runs import spread
-from .summaries import number, quartiles, share_below
+from .summaries import number, quartile_columns, quartiles, share_below
 
 DELTA = 1e-3
 
@@ -267,18 +267,9 @@ def _sweep(
     for i, x in enumerate(xs):
         for name, risks in arms_at(i, x).items():
             values[name][x] = risks
-            middle, low, high = quartiles(risks)
-            rows.append(
-                {
-                    label: x,
-                    "method": name,
-                    "median_excess_risk": middle,
-                    "lower_quartile": low,
-                    "upper_quartile": high,
-                    "mean_excess_risk": float(np.mean(risks)),
-                    "runs": len(risks),
-                }
-            )
+            found = quartile_columns(risks, "excess_risk")
+            found["mean_excess_risk"] = float(np.mean(risks))
+            rows.append({label: x, "method": name, **found, "runs": len(risks)})
     return rows, values
 
 

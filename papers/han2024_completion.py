@@ -16,9 +16,10 @@ from riemdp.problems import matrix_completion
 
 from ._old import repeated
 from .data import movielens_1m
-from .panels import Panel, Series, panel_figure
+from .panels import Series, one_panel
 from .registry import Context, Result, experiment
-from .summaries import number, quartiles, with_stand_in
+from .runs import spread
+from .summaries import number, quartile_columns, quartiles, with_stand_in
 
 DELTA = 1e-3
 
@@ -89,51 +90,29 @@ def figure_3b(context: Context) -> Result:
         **{name: run(few, larger, 0.1, clip, sigma, 4) for name, sigma in certified.items()},
     }
     rows: list[dict[str, Any]] = []
-    stats: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+    found: dict[str, np.ndarray] = {}
     for name, points in arms.items():
         errors = np.array([_completion_errors(w, ratings, seen, hidden) for w in points])
-        for split, column in (("train", errors[:, 0]), ("test", errors[:, 1])):
-            middle, low, high = quartiles(column)
-            rows.append(
-                {
-                    "method": name,
-                    "split": split,
-                    "median_rmse": middle,
-                    "lower_quartile": low,
-                    "upper_quartile": high,
-                    "runs": len(column),
-                }
-            )
-        stats[name] = quartiles(errors[:, 0]), quartiles(errors[:, 1])
+        found[name] = errors.T
+        for split, column in zip(("train", "test"), errors.T, strict=True):
+            row = {"method": name, "split": split, **quartile_columns(column, "rmse")}
+            rows.append({**row, "runs": len(column)})
     labels = [_two_lines(name) for name in arms]
-    bars = [
-        Series(split, labels, *zip(*(stats[name][i] for name in arms), strict=True), kind="bars")
-        for i, split in enumerate(("training entries", "test entries"))
-    ]
+    bars = []
+    for i, split in enumerate(("training entries", "test entries")):
+        heights = zip(*(quartiles(found[name][i]) for name in arms), strict=True)
+        bars.append(Series(split, labels, *heights, kind="bars"))
     title = f"{users} users, {films} films, rank {rank}" + (" (synthetic)" if substituted else "")
-    figure = panel_figure(
-        [
-            Panel(
-                bars,
-                "",
-                "root mean squared error",
-                title,
-                levels=[("predict the mean", float(np.std(ratings[hidden > 0])))],
-            )
-        ],
-        size=(11.0, 4.8),
-    )
+    levels = [("predict the mean", float(np.std(ratings[hidden > 0])))]
+    error = "root mean squared error"
+    figure = one_panel(bars, "", error, title, size=(11.0, 4.8), legend_columns=None, levels=levels)
     largest = float(norms[-1])
     spent = subsampled_gaussian(
         stated / (2 * largest / batch), population=users, batch_size=batch, steps=steps
     ).epsilon(DELTA)
 
     def words(name: str) -> str:
-        def one(of: Any) -> str:
-            middle, low, high = of
-            return f"{number(middle)} ({number(low)} to {number(high)})"
-
-        return f"{one(stats[name][0])} / {one(stats[name][1])}"
+        return " / ".join(map(spread, found[name]))
 
     return Result(
         rows,

@@ -19,11 +19,18 @@ from ._old import repeated
 from .data import Table, digits, riemopt_ijcnn, riemopt_satimage
 from .disk import poincare_disk
 from .han2024 import stated_true_epsilon
-from .panels import Panel, Series, panel_figure
+from .panels import Panel, Series, one_panel, panel_figure
 from .projected_descent import projected_descent
 from .registry import Context, Result, experiment
 from .runs import spread
-from .summaries import mammals, number, quartiles, share_below, with_stand_in
+from .summaries import (
+    mammals,
+    number,
+    quartile_columns,
+    quartiles,
+    share_below,
+    with_stand_in,
+)
 
 DELTA = 1e-3
 
@@ -123,28 +130,24 @@ def _eigenvector(context: Context, load: Any, stand_in: Any, words: str, other: 
         )
         for name, risks in arms.items():
             values.setdefault(name, {})[eps] = risks
-            middle, low, high = quartiles(risks)
-            rows.append(
-                {
-                    "epsilon": eps,
-                    "method": name,
-                    "steps": steps,
-                    "median_excess_risk": middle,
-                    "lower_quartile": low,
-                    "upper_quartile": high,
-                    "runs": len(risks),
-                }
-            )
+            found = quartile_columns(risks, "excess_risk")
+            where = {"epsilon": eps, "method": name, "steps": steps}
+            rows.append({**where, **found, "runs": len(risks)})
         context.report(f"epsilon = {eps:g}")
     series = []
     for name, by_eps in values.items():
         middle, low, high = zip(*(quartiles(by_eps[e]) for e in epsilons), strict=True)
         series.append(Series(name, epsilons, middle, low, high))
     title = f"{words if not substituted else other}: n = {n}, d = {d}, δ = 1e-3"
-    figure = panel_figure(
-        [Panel(series, "ε", "excess risk λ₁ − wᵀAw", title, logx=True, logy=True, xticks=epsilons)],
+    figure = one_panel(
+        series,
+        "ε",
+        "excess risk λ₁ − wᵀAw",
+        title,
         size=(8.2, 5.2),
-        legend_columns=2,
+        logx=True,
+        logy=True,
+        xticks=epsilons,
     )
 
     def medians(name: str) -> str:
@@ -333,8 +336,7 @@ def _prediction_words(p: dict[str, Any], rows: Any, figure: Any, shows: str) -> 
     finite = {name: np.where(np.isfinite(x), x, np.inf) for name, x in distance.items()}
 
     def words(name: str) -> str:
-        middle, low, high = quartiles(finite[name])
-        return f"{number(middle)} ({number(low)} to {number(high)})"
+        return spread(finite[name])
 
     steps = int(c["steps"])
     spent = gaussian(c["multiplier_on_sum"], steps).epsilon(DELTA)

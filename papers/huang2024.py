@@ -9,7 +9,7 @@ import numpy as np
 
 from riemdp.privacy import Budget, gaussian, gaussian_noise_multiplier, participation
 
-from .panels import Panel, Series, panel_figure
+from .panels import Panel, columns_of, panel_figure
 from .registry import Context, Result, experiment
 from .summaries import number
 
@@ -107,26 +107,17 @@ def table_1(context: Context) -> Result:
             agree, off, worst = agree + bool(same), off + (not same), max(worst, error)
             rows.append({**row, "printed": value, "digits_agree": bool(same)})
         context.report(f"N = {agents}, s = {sampled}")
+    names = {
+        "Theorem 4.2 (not proved for records)": "published_formula",
+        "certified: random participation, mixture": "certified_mixture",
+        "certified: round-robin": "certified_round_robin",
+    }
     panels = []
     for agents, sampled in ((100, 1), (100, 5), (300, 10)):
         own = [row for row in rows if (row["agents"], row["sampled"]) == (agents, sampled)]
         panels.append(
             Panel(
-                [
-                    Series(
-                        "Theorem 4.2 (not proved for records)",
-                        ROUNDS,
-                        [x["published_formula"] for x in own],
-                    ),
-                    Series(
-                        "certified: random participation, mixture",
-                        ROUNDS,
-                        [x["certified_mixture"] for x in own],
-                    ),
-                    Series(
-                        "certified: round-robin", ROUNDS, [x["certified_round_robin"] for x in own]
-                    ),
-                ],
+                columns_of(own, "rounds", names),
                 "rounds T",
                 "ε at the δ′ of the table",
                 f"N = {agents} agents, s = {sampled} a round",

@@ -4,6 +4,7 @@ other words.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -15,6 +16,7 @@ from riemdp import problems
 
 from .disk import poincare_disk
 from .huang2024_runs import (
+    STATED,
     Federation,
     assemble,
     panels_of,
@@ -64,30 +66,32 @@ def prediction_federation(
     start = np.array([1.0, 0.0, 0.0])
     clip = 8 * largest  # 2 max|alpha| M with M = 4
     f = Federation(
-        "one word, N = 9, N_i = 131", problem, parts, start, clip, 0.15, 1e-4, 0.3, (3, 65), (3, 5)
+        "one word, N = 9, N_i = 131",
+        problem,
+        parts,
+        start,
+        clip,
+        STATED,
+        0.3,
+        context.choose(12, 60),
+        (3, 65),
+        (3, 5),
     )
     return f, y, {"truth": truth}, name, stand_in
 
 
-def _prediction_runs(context: Context) -> tuple[Any, ...]:
-    """The runs behind both figures; made once a process."""
-    return _runs(context.quick, context.seed)
-
-
 @functools.lru_cache(maxsize=2)
-def _runs(quick: bool, seed: int) -> tuple[Any, ...]:
+def _prediction_runs(quick: bool, seed: int) -> tuple[Any, ...]:
+    """The runs behind both figures; made once a process."""
     context = Context(quick, seed)
     f, y, known, name, stand_in = prediction_federation(context)
-    rounds = context.choose(12, 60)
     kept: list[np.ndarray] = []
 
     def measure(row: Any) -> float:
         kept.append(np.asarray(row.value))
         return row.objective
 
-    curves = run_federation(
-        f, rounds=rounds, runs=20, seed=context.seed, points=context.choose(4, 10), measure=measure
-    )
+    curves = run_federation(f, context, measure, (4, 10))
     points = np.asarray(kept)
     distances = np.asarray(f.problem.manifold.dist(points, known["truth"]))
     shape = next(iter(curves.values())).y.shape
@@ -103,7 +107,6 @@ def _runs(quick: bool, seed: int) -> tuple[Any, ...]:
         known,
         name,
         stand_in,
-        rounds,
         curves,
         reached,
         {n: points[i] for i, n in enumerate(curves)},
@@ -115,7 +118,7 @@ def _runs(quick: bool, seed: int) -> tuple[Any, ...]:
     "PriRFed, hyperbolic prediction of a held-out word: cost and distance to the true embedding",
 )
 def figure_5(context: Context) -> Result:
-    f, _, known, name, stand_in, rounds, curves, reached, _ = _prediction_runs(context)
+    f, _, known, name, stand_in, curves, reached, _ = _prediction_runs(context.quick, context.seed)
     point, best = without_noise(f.problem, f.datasets, f.initial, 4000, 5.0)
     floor = float(f.problem.manifold.dist(point, known["truth"]))
     panels = [
@@ -141,8 +144,6 @@ def figure_5(context: Context) -> Result:
         [(f, reached, floor)],
         panels,
         rows,
-        rounds=rounds,
-        runs=20,
         paper_shows=(
             "Both methods come close to the true embedding, DP-RSVRG in fewer rounds; then the"
             " iterates leave it again."
@@ -154,7 +155,7 @@ def figure_5(context: Context) -> Result:
         + f"{floor:.3g}, from the public start "
         f"{float(f.problem.manifold.dist(f.initial, known['truth'])):.3g}",
         stand_in=stand_in,
-        truth=truth_words(f, curves, rounds) + "; protecting (feature, label) pairs, as the paper "
+        truth=truth_words(f, curves) + "; protecting (feature, label) pairs, as the paper "
         "words it, is not "
         "achieved by clipping: one feature moves every weight",
     )
@@ -164,7 +165,9 @@ def figure_5(context: Context) -> Result:
     "huang2024-figure-6", "PriRFed, hyperbolic prediction of a held-out word on the Poincare disk"
 )
 def figure_6(context: Context) -> Result:
-    f, y, known, name, stand_in, rounds, curves, reached, points = _prediction_runs(context)
+    f, y, known, name, stand_in, curves, reached, points = _prediction_runs(
+        context.quick, context.seed
+    )
     rows: list[dict[str, Any]] = []
     marks: dict[str, np.ndarray] = {
         "true embedding": disk_points({"lorentz_embedding": known["truth"][None]})[0]
@@ -191,29 +194,17 @@ def figure_6(context: Context) -> Result:
         [(f, reached, 0.0)],
         panels_of([(f, curves, 0.0)], "", excess=False),
         rows,
-        rounds=rounds,
-        runs=20,
         paper_shows=(
             "The best of ten private predictions lie beside the true embedding and keep the"
             " hierarchy."
         ),
         data=f"{name}; drawn is the median run of 20, not the best",
         stand_in=stand_in,
-        truth=truth_words(f, curves, rounds),
+        truth=truth_words(f, curves),
     )
     legend = ax.get_legend()
     if legend is not None:
         legend.remove()
     ax.figure.set_size_inches(7.4, 8.4)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=1)
-    return Result(
-        result.rows,
-        ax.figure,
-        result.paper_shows,
-        result.published,
-        result.certified,
-        result.true_epsilon,
-        result.data,
-        result.stand_in,
-        result.facts,
-    )
+    return dataclasses.replace(result, figure=ax.figure)

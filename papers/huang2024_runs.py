@@ -31,6 +31,7 @@ from .utpala2023_risk import published_sigma
 SGD, SVRG = "DP-RSGD", "DP-RSVRG"
 P, C = "published noise", "certified noise"
 ANCHORED = "DP-RSVRG anchored (ours), certified noise"
+RUNS, STATED = 20, (0.15, 1e-4)
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,17 @@ class Federation:
     datasets: Sequence[Any]
     initial: Any
     clip: float
-    epsilon: float
-    delta: float
+    stated: tuple[float, float]  # epsilon, delta
     rate: float
+    rounds: int
     sgd: tuple[int, int] | None  # K, b
     svrg: tuple[int, int] | None  # K, m
     sampled: int = 1
     anchored: bool = True  # also run our variant of DP-RSVRG
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(*self.stated)
 
     @property
     def size(self) -> int:
@@ -56,18 +61,22 @@ class Federation:
         return len(first[0] if isinstance(first, tuple) else first)
 
 
-def local_sigma(problem: Any, local: Any, size: int, epsilon: float, delta: float) -> float:
-    """The noise with which ONE invitation of an agent with `size` records is within (epsilon,
-    delta): calibrated, not printed.
+def alone(problem: Any, local: Any) -> PriRFed:
+    """ONE invitation of an agent."""
+    return PriRFed(problem, local, rounds=1, agents_per_round=1, participation="round-robin")
+
+
+def local_sigma(problem: Any, local: Any, size: int, budget: Budget) -> float:
+    """The noise with which one invitation of an agent with `size` records is within the budget:
+    calibrated, not printed.
     """
-    alone = PriRFed(problem, local, rounds=1, agents_per_round=1, participation="round-robin")
-    return plan_federated(alone, [size], Budget(epsilon, delta)).sigmas[0]
+    return plan_federated(alone(problem, local), [size], budget).sigmas[0]
 
 
 def local_epsilon(problem: Any, local: Any, size: int, sigma: float, delta: float) -> float:
-    """What ONE invitation with this sigma really costs a record."""
-    alone = PriRFed(problem, local, rounds=1, agents_per_round=1, participation="round-robin")
-    return float(plan_federated(alone, [size], None, noise_std=sigma).guarantee.epsilon(delta))
+    """What one invitation with this sigma really costs a record."""
+    plan = plan_federated(alone(problem, local), [size], None, noise_std=sigma)
+    return float(plan.guarantee.epsilon(delta))
 
 
 Cases = list[tuple[Federation, dict[str, Curves], float]]
@@ -83,53 +92,43 @@ def locals_of(f: Federation) -> dict[str, tuple[Any, float]]:
     (epsilon, delta) an invitation.
     """
     out: dict[str, tuple[Any, float]] = {}
+
+    def both(name: str, local: Any, queries: int) -> None:
+        out[f"{name}, {P}"] = local, published_sigma(queries, f.clip, f.size, *f.stated)
+        out[f"{name}, {C}"] = local, local_sigma(f.problem, local, f.size, f.budget)
+
     if f.sgd is not None:
-        steps, batch = f.sgd
-        local = DPRSGD(steps, batch, f.rate, f.clip)
-        out[f"{SGD}, {P}"] = local, published_sigma(steps, f.clip, f.size, f.epsilon, f.delta)
-        out[f"{SGD}, {C}"] = local, local_sigma(f.problem, local, f.size, f.epsilon, f.delta)
+        both(SGD, DPRSGD(*f.sgd, f.rate, f.clip), f.sgd[0])
     if f.svrg is not None:
         epochs, inner = f.svrg
-        local = DPRSVRG(epochs, inner, f.rate, f.clip, variant="as-published")
-        out[f"{SVRG}, {P}"] = (
-            local,
-            published_sigma(epochs * inner, f.clip, f.size, f.epsilon, f.delta),
-        )
-        out[f"{SVRG}, {C}"] = local, local_sigma(f.problem, local, f.size, f.epsilon, f.delta)
-        if not f.anchored:
-            return out
+        both(SVRG, DPRSVRG(*f.svrg, f.rate, f.clip, variant="as-published"), epochs * inner)
+    if f.svrg is not None and f.anchored:
         # One pass and a few corrections on half the records: about as many gradient calls as the
         # published variant makes.
         ours = DPRSVRG(1, 3, f.rate, f.clip, batch_size=max(1, f.size // 2))
-        out[ANCHORED] = ours, local_sigma(f.problem, ours, f.size, f.epsilon, f.delta)
+        out[ANCHORED] = ours, local_sigma(f.problem, ours, f.size, f.budget)
     return out
 
 
 def run_federation(
     f: Federation,
-    *,
-    rounds: int,
-    runs: int,
-    seed: int,
-    points: int,
-    measure: Callable[[Any], float],
+    context: Context,
+    measure: Callable[[Any], float] = objective,
+    points: tuple[int, int] = (3, 10),
+    runs: int = RUNS,
 ) -> dict[str, Curves]:
-    """All arms of one panel."""
+    """All arms of one panel; `points` are recorded in a quick and in a full run."""
     out: dict[str, Curves] = {}
+    every = max(1, f.rounds // context.choose(*points))
     for name, (local, sigma) in locals_of(f).items():
-        plan = PriRFed(f.problem, local, rounds=rounds, agents_per_round=f.sampled)
+        plan = PriRFed(f.problem, local, rounds=f.rounds, agents_per_round=f.sampled)
 
         def one(i: int, plan: Any = plan, sigma: float = sigma) -> Any:
-            return run_in_process(
-                plan,
-                f.datasets,
-                f.initial,
-                rng=i,
-                noise_std=sigma,
-                record_every=max(1, rounds // points),
-            )
+            given = {"rng": i, "noise_std": sigma, "record_every": every}
+            return run_in_process(plan, f.datasets, f.initial, **given)
 
-        out[name] = repeat(one, runs=runs, seed=seed, against="step", measure=measure)
+        out[name] = repeat(one, runs=runs, seed=context.seed, against="step", measure=measure)
+    context.report(f.label)
     return out
 
 
@@ -145,31 +144,28 @@ def without_noise(
 
 
 def truth_words(
-    f: Federation, curves: dict[str, Curves], rounds: int, svrg: tuple[int, int] | None = None
+    f: Federation, curves: dict[str, Curves], svrg: tuple[int, int] | None = None
 ) -> str:
-    """True epsilon of the published noise: one invitation (with the paper's sizes where the run is
+    """True epsilon of the published noise: one invitation (with the paper's `svrg` where the run is
     smaller), and the whole run.
     """
-    size = f.size
     parts = []
+    epsilon, delta = f.stated
+    svrg = svrg or f.svrg
+
+    def part(name: str, local: Any, queries: int, run: str) -> str:
+        sigma = published_sigma(queries, f.clip, f.size, epsilon, delta)
+        once = local_epsilon(f.problem, local, f.size, sigma, delta)
+        whole = curves[f"{name}, {P}"].guarantee.epsilon(delta)
+        return f"{name} {epsilon_words(once)} an invitation ({epsilon_words(whole)} for the {run})"
+
     if f.sgd is not None:
-        local = DPRSGD(f.sgd[0], max(1, size * f.sgd[1] // f.size), f.rate, f.clip)
-        sigma = published_sigma(f.sgd[0], f.clip, size, f.epsilon, f.delta)
-        whole = curves[f"{SGD}, {P}"].guarantee.epsilon(f.delta)
-        parts.append(
-            f"DP-RSGD {epsilon_words(local_epsilon(f.problem, local, size, sigma, f.delta))} an"
-            f" invitation ({epsilon_words(whole)} for the {rounds} rounds run here)"
-        )
-    chosen = svrg or f.svrg
-    if chosen is not None:
-        local = DPRSVRG(*chosen, f.rate, f.clip, variant="as-published")
-        sigma = published_sigma(chosen[0] * chosen[1], f.clip, size, f.epsilon, f.delta)
-        whole = curves[f"{SVRG}, {P}"].guarantee.epsilon(f.delta)
-        parts.append(
-            f"DP-RSVRG {epsilon_words(local_epsilon(f.problem, local, size, sigma, f.delta))} an"
-            f" invitation ({epsilon_words(whole)} for the run here)"
-        )
-    return f"stated ({f.epsilon:g}, {f.delta:g}) an invitation, N_i = {size}: " + ", ".join(parts)
+        local = DPRSGD(*f.sgd, f.rate, f.clip)
+        parts.append(part(SGD, local, f.sgd[0], f"{f.rounds} rounds run here"))
+    if svrg is not None:
+        local = DPRSVRG(*svrg, f.rate, f.clip, variant="as-published")
+        parts.append(part(SVRG, local, svrg[0] * svrg[1], "run here"))
+    return f"stated ({epsilon:g}, {delta:g}) an invitation, N_i = {f.size}: " + ", ".join(parts)
 
 
 def comparison(where: str, curves: dict[str, Curves], kind: str) -> str:
@@ -189,8 +185,6 @@ def assemble(
     panels: list[Any],
     rows: list[dict[str, Any]],
     *,
-    rounds: int,
-    runs: int,
     paper_shows: str,
     data: str,
     stand_in: bool,
@@ -202,7 +196,7 @@ def assemble(
         rows,
         panel_figure(panels, columns=columns, size=size, legend_columns=2),
         paper_shows=paper_shows,
-        published=f"Median (quartiles) of {runs} runs after {rounds} rounds. "
+        published=f"Median (quartiles) of {RUNS} runs after {cases[-1][0].rounds} rounds. "
         + ". ".join(comparison(f.label, c, P) for f, c, _ in cases)
         + ".",
         certified="Noise for which one invitation really is within the stated (eps, delta). "
@@ -212,7 +206,7 @@ def assemble(
         data=data,
         stand_in=stand_in,
         facts={
-            f.label: {name: float(v.guarantee.epsilon(f.delta)) for name, v in c.items()}
+            f.label: {name: float(v.guarantee.epsilon(f.stated[1])) for name, v in c.items()}
             for f, c, _ in cases
         },
     )
@@ -264,7 +258,7 @@ def synthetic_agents(
 )
 def figure_1(context: Context) -> Result:
     rng = np.random.default_rng(context.seed)
-    agents, size, runs = context.choose(3, 20), 4000, 20
+    agents, size = context.choose(3, 20), 4000
     data = synthetic_agents(rng, agents, size)
     norm = max(float(np.linalg.norm(z, axis=1).max()) for z in data)
     problem = problems.principal_eigenvector(25, row_norm=norm)
@@ -279,46 +273,25 @@ def figure_1(context: Context) -> Result:
         return 2 * float(np.linalg.norm(gram @ w - (w @ gram @ w) * w))
 
     inner = 10 * agents // 3
+    fewer = 1 / (10 * agents ** (2 / 3) * tau) * 10
     settings = (
-        (
-            "all agents, K = 1, b = N_i",
-            agents,
-            (1, size),
-            None,
-            10 / (2 * tau),
-            context.choose(8, 100),
-        ),
-        (
-            "one agent, K = 5, b = N_i/2",
-            1,
-            (5, size // 2),
-            None,
-            1.0 / norm**2,
-            context.choose(8, 200),
-        ),
-        (
-            f"one agent, K = 2, m = {inner}",
-            1,
-            None,
-            (2, inner),
-            1 / (10 * agents ** (2 / 3) * tau) * 10,
-            context.choose(8, 200),
-        ),
+        ("all agents, K = 1, b = N_i", agents, (1, size), None, 10 / (2 * tau), (8, 100)),
+        ("one agent, K = 5, b = N_i/2", 1, (5, size // 2), None, 1.0 / norm**2, (8, 200)),
+        (f"one agent, K = 2, m = {inner}", 1, None, (2, inner), fewer, (8, 200)),
     )
     rows, tops, bottoms, cases, truths = [], [], [], [], []
     for label, sampled, sgd, svrg, rate, rounds in settings:
         cost, gradient = {}, {}
         for epsilon in context.choose((0.08, 0.3), (0.08, 0.15, 0.3)):
-            where = f"{label}, eps = {epsilon:g}"
             f = Federation(
-                where,
+                f"{label}, eps = {epsilon:g}",
                 problem,
                 data,
                 start,
                 tau,
-                epsilon,
-                1e-5,
+                (epsilon, 1e-5),
                 rate,
+                context.choose(*rounds),
                 sgd,
                 svrg,
                 sampled,
@@ -330,14 +303,7 @@ def figure_1(context: Context) -> Result:
                 both.append([slope(row)])
                 return row.objective
 
-            curves = run_federation(
-                f,
-                rounds=rounds,
-                runs=runs,
-                seed=context.seed,
-                points=context.choose(3, 10),
-                measure=height,
-            )
+            curves = run_federation(f, context, height)
             slopes = iter(np.asarray(both)[:, 0])
             for name, c in curves.items():
                 short = name.replace(f"{SGD}, ", "").replace(f"{SVRG}, ", "")
@@ -346,8 +312,7 @@ def figure_1(context: Context) -> Result:
                 gradient[f"ε = {epsilon:g}, {short}"] = Curves(c.x, heights, c.guarantee, c.sigma)
             rows += curve_rows({"setting": label, "epsilon": epsilon, "quantity": "cost"}, curves)
             cases.append((f, curves, best))
-            truths.append(truth_words(f, curves, rounds))
-            context.report(f.label)
+            truths.append(truth_words(f, curves))
         rows += [
             r
             for e in gradient
@@ -361,12 +326,10 @@ def figure_1(context: Context) -> Result:
         bottoms.append(
             Panel(curve_series(gradient), "round", "norm of the gradient", "", logy=True)
         )
-    result = assemble(
+    return assemble(
         cases,
         [*tops, *bottoms],
         rows,
-        rounds=settings[1][-1],
-        runs=runs,
         columns=3,
         size=(5.2, 4.0),
         paper_shows=(
@@ -382,7 +345,6 @@ def figure_1(context: Context) -> Result:
         stand_in=False,
         truth="; ".join(truths),
     )
-    return result
 
 
 # -----------------------------------------------------------------------------
@@ -397,7 +359,6 @@ def figure_2(context: Context) -> Result:
     )
     z = images.images.reshape(len(images), -1)
     shrink = context.choose(10, 1)
-    runs, rounds = 20, context.choose(8, 50)
     rows, cases, truths = [], [], []
     scenarios = ((50, 1200), (60, 1000), (80, 750), (100, 600))
     for agents, size in (scenarios[0], scenarios[3]) if context.quick else scenarios:
@@ -416,33 +377,21 @@ def figure_2(context: Context) -> Result:
             parts,
             start,
             2.0,
-            0.15,
-            1e-4,
+            STATED,
             0.1,
+            context.choose(8, 50),
             (3, size // 2),
             (3, inner),
         )
-        curves = run_federation(
-            f,
-            rounds=rounds,
-            runs=runs,
-            seed=context.seed,
-            points=context.choose(3, 10),
-            measure=objective,
-        )
+        curves = run_federation(f, context)
         rows += curve_rows({"agents": count, "size": size}, curves)
         cases.append((f, curves, best))
-        truths.append(
-            truth_words(f, curves, rounds, svrg=(3, 10 * agents // 3))
-            + f" (m = {10 * agents // 3})"
-        )
-        context.report(f.label)
+        whole = 10 * agents // 3
+        truths.append(truth_words(f, curves, svrg=(3, whole)) + f" (m = {whole})")
     return assemble(
         cases,
         panels_of(cases, "cost f(x)", excess=False),
         rows,
-        rounds=rounds,
-        runs=runs,
         paper_shows=(
             "DP-RSVRG converges faster than DP-RSGD in all four federations, and close to the true"
             " value."
@@ -471,42 +420,32 @@ def _frechet(
     steps_rate: float,
     **words: Any,
 ) -> Result:
-    runs = 20
     rows, cases, truths = [], [], []
     for count in agents:
         problem, parts, start = build(count)
         size = len(parts[0])
         _, best = without_noise(problem, parts, start, 80, steps_rate)
-        batch = max(1, size // 2)
         f = Federation(
             f"N = {count}, N_i = {size}",
             problem,
             parts,
             start,
             1.0,
-            0.15,
-            1e-4,
+            STATED,
             rate,
-            (3, batch),
+            rounds,
+            (3, max(1, size // 2)),
             (3, 10),
         )
-        curves = run_federation(
-            f,
-            rounds=rounds,
-            runs=runs,
-            seed=context.seed,
-            points=context.choose(3, 10),
-            measure=objective,
-        )
+        curves = run_federation(f, context)
         shifted = {
             name: Curves(c.x, c.y - best, c.guarantee, c.sigma) for name, c in curves.items()
         }
         rows += curve_rows({"agents": count, "size": size}, shifted)
         cases.append((f, shifted, 0.0))
-        truths.append(truth_words(f, curves, rounds))
-        context.report(f.label)
+        truths.append(truth_words(f, curves))
     panels = panels_of(cases, "excess risk f(x) − f(x*)", excess=True)
-    return assemble(cases, panels, rows, rounds=rounds, runs=runs, truth="; ".join(truths), **words)
+    return assemble(cases, panels, rows, truth="; ".join(truths), **words)
 
 
 @experiment(

@@ -7,7 +7,7 @@ panel. Tables of the papers are drawn as such panels too, so that one look serve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +98,31 @@ def panel_figure(
     return figure
 
 
+def one_panel(
+    series: Sequence[Series],
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    *,
+    size: tuple[float, float] = (7.4, 5.0),
+    legend_columns: int | None = 2,
+    **options: Any,
+) -> Any:
+    """A figure with one panel; `options` are those of `Panel`."""
+    panel = Panel(series, xlabel, ylabel, title, **options)
+    return panel_figure([panel], size=size, legend_columns=legend_columns)
+
+
+def columns_of(
+    rows: Sequence[Mapping[str, Any]], x: str, names: Mapping[str, str], kind: str = "line"
+) -> list[Series]:
+    """Columns of a table as series against its column `x`: name -> column."""
+    at = [row[x] for row in rows]
+    return [
+        Series(name, at, [row[column] for row in rows], kind=kind) for name, column in names.items()
+    ]
+
+
 def draw_panel(ax: Any, panel: Panel, names: Sequence[str], handles: dict[str, Any]) -> None:
     """Draw one panel on axes; `names` fixes the looks, `handles` collects what the legend shows."""
     bars = [s.name for s in panel.series if s.kind == "bars"]
@@ -111,15 +136,10 @@ def draw_panel(ax: Any, panel: Panel, names: Sequence[str], handles: dict[str, A
         elif s.kind == "cloud":
             handle = ax.scatter(s.x, y, s=11, color=colour, alpha=0.35, linewidths=0, zorder=1.5)
         elif s.kind == "points":
-            spread = (
-                None
-                if s.low is None or s.high is None
-                else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
-            )
             handle = ax.errorbar(
                 s.x,
                 y,
-                yerr=spread,
+                yerr=_spread(s, y),
                 color=colour,
                 marker=marker,
                 linestyle="none",
@@ -166,20 +186,22 @@ def draw_panel(ax: Any, panel: Panel, names: Sequence[str], handles: dict[str, A
     ax.set_title(panel.title)
 
 
+def _spread(s: Series, y: np.ndarray) -> np.ndarray | None:
+    """Lengths of the error bars."""
+    if s.low is None or s.high is None:
+        return None
+    return np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
+
+
 def _bars(ax: Any, s: Series, y: np.ndarray, colour: str, bars: Sequence[str]) -> Any:
     width = 0.8 / len(bars)
     at = np.arange(len(y)) + (bars.index(s.name) - (len(bars) - 1) / 2) * width
-    spread = (
-        None
-        if s.low is None or s.high is None
-        else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
-    )
     handle = ax.bar(
         at,
         y,
         width=0.92 * width,
         color=colour,
-        yerr=spread,
+        yerr=_spread(s, y),
         capsize=3,
         error_kw={"elinewidth": 1.2},
     )

@@ -5,6 +5,7 @@ SPD(2) and on the sphere.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from riemdp.privacy import Ball
 from riemdp.sampling import riemannian_laplace
 from riemdp.statistics import frechet_mean_sensitivity
 
-from .panels import Panel, Series, panel_figure
+from .panels import Series, columns_of, one_panel
 from .registry import Context, Result, experiment
 from .reimherr2021_bounds import (
     collinear_shift,
@@ -34,13 +35,50 @@ _SIZES = ((20, 40, 80, 160), (20, 40, 60, 80, 100, 140, 180, 250))
 
 # -----------------------------------------------------------------------------
 # figures
-def _shifts(manifold: Any, draw: Any, n: int, pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Distances of the means of `pairs` neighbouring data sets of n records."""
-    X = draw(rng, (pairs, n))
-    Y = np.array(X)
-    Y[:, -1] = draw(rng, (pairs,))
-    means = many_means(manifold, np.concatenate([X, Y]))
-    return np.asarray(manifold.dist(means[:pairs], means[pairs:]))
+def _shifts(
+    context: Context,
+    manifold: Any,
+    draw: Callable[..., np.ndarray],
+    bounds: Callable[[int], dict[str, float]],
+    columns: dict[str, str],
+    worst: dict[str, str],
+    title: str,
+) -> tuple[list[dict[str, Any]], Any, int]:
+    """Distances of the means of neighbouring data sets, their figure, and how many there are.
+    `bounds(n)` are columns that stand next to them, of which `columns` and `worst` are drawn.
+    """
+    rng, pairs = np.random.default_rng(context.seed), context.choose(40, 250)
+    sizes = context.choose(*_SIZES)
+    rows: list[dict[str, Any]] = []
+    cloud: tuple[list[float], list[float]] = ([], [])
+    for n in sizes:
+        X = draw(rng, (pairs, n))
+        Y = np.array(X)
+        Y[:, -1] = draw(rng, (pairs,))
+        means = many_means(manifold, np.concatenate([X, Y]))
+        shifts = np.asarray(manifold.dist(means[:pairs], means[pairs:]))
+        cloud[0].extend([n] * pairs)
+        cloud[1].extend(shifts.tolist())
+        mean, error = mean_and_error(shifts)
+        found = {"mean_shift": mean, "standard_error": error, "largest_shift": float(shifts.max())}
+        rows.append({"n": n, **found, **bounds(n), "pairs": pairs})
+    series = [
+        Series("random neighbours", *cloud, kind="cloud"),
+        *columns_of(rows, "n", {"their mean": "mean_shift"}),
+        *columns_of(rows, "n", columns, "curve"),
+        *columns_of(rows, "n", worst, "points"),
+    ]
+    figure = one_panel(
+        series,
+        "number of records n",
+        "geodesic distance of the two means",
+        title,
+        legend_columns=len(columns) + 1,
+        logx=True,
+        logy=True,
+        xticks=sizes,
+    )
+    return rows, figure, pairs * len(sizes)
 
 
 @experiment(
@@ -48,56 +86,18 @@ def _shifts(manifold: Any, draw: Any, n: int, pairs: int, rng: np.random.Generat
     "Sensitivity of the Fréchet mean on SPD(2): neighbouring data sets against the bound",
 )
 def figure_1a(context: Context) -> Result:
-    rng, pairs = np.random.default_rng(context.seed), context.choose(40, 250)
-    manifold, sizes = SPDAffineInvariant(2), context.choose(*_SIZES)
-    rows: list[dict[str, Any]] = []
-    cloud: tuple[list[float], list[float]] = ([], [])
-    for n in sizes:
-        shifts = _shifts(manifold, wishart_in_ball, n, pairs, rng)
-        cloud[0].extend([n] * pairs)
-        cloud[1].extend(shifts.tolist())
-        mean, error = mean_and_error(shifts)
-        rows.append(
-            {
-                "n": n,
-                "mean_shift": mean,
-                "standard_error": error,
-                "largest_shift": float(shifts.max()),
-                "bound_published": 2 * SPD_RADIUS / n,
-                "bound_certified": 2 * SPD_RADIUS / n,
-                "collinear_pair": collinear_shift(SPD_RADIUS, n)[0],
-                "pairs": pairs,
-            }
-        )
-    figure = panel_figure(
-        [
-            Panel(
-                [
-                    Series("random neighbours", *cloud, kind="cloud"),
-                    Series("their mean", sizes, [r["mean_shift"] for r in rows]),
-                    Series(
-                        "bound 2r/n (paper and ours)",
-                        sizes,
-                        [r["bound_published"] for r in rows],
-                        kind="curve",
-                    ),
-                    Series(
-                        "worst pair: collinear records",
-                        sizes,
-                        [r["collinear_pair"] for r in rows],
-                        kind="points",
-                    ),
-                ],
-                "number of records n",
-                "geodesic distance of the two means",
-                "SPD(2), affine-invariant, r = 1.5",
-                logx=True,
-                logy=True,
-                xticks=sizes,
-            )
-        ],
-        size=(7.4, 5.0),
-        legend_columns=2,
+    def bounds(n: int) -> dict[str, float]:
+        both = dict.fromkeys(("bound_published", "bound_certified"), 2 * SPD_RADIUS / n)
+        return {**both, "collinear_pair": collinear_shift(SPD_RADIUS, n)[0]}
+
+    rows, figure, pairs = _shifts(
+        context,
+        SPDAffineInvariant(2),
+        wishart_in_ball,
+        bounds,
+        {"bound 2r/n (paper and ours)": "bound_published"},
+        {"worst pair: collinear records": "collinear_pair"},
+        "SPD(2), affine-invariant, r = 1.5",
     )
     ratio = max(r["largest_shift"] / r["bound_published"] for r in rows)
     gap = max(abs(r["collinear_pair"] / r["bound_published"] - 1) for r in rows)
@@ -109,7 +109,7 @@ def figure_1a(context: Context) -> Result:
             " radius 1.5 lie below 2r/n."
         ),
         published=(
-            f"Every one of {pairs * len(sizes)} random pairs obeys the bound; the largest reaches"
+            f"Every one of {pairs} random pairs obeys the bound; the largest reaches"
             f" {number(ratio)} of it. Random data understate the worst case: collinear records"
             f" attain 2r/n to {gap:.0e} relative."
         ),
@@ -121,7 +121,10 @@ def figure_1a(context: Context) -> Result:
             "As stated: with s = 2r/(n epsilon) the loss is at most epsilon, and the collinear pair"
             " attains it."
         ),
-        data=f"simulated Wishart W(I/2, 2) matrices with |log X| < 1.5, {pairs} pairs a size",
+        data=(
+            "simulated Wishart W(I/2, 2) matrices with |log X| < 1.5,"
+            f" {rows[0]['pairs']} pairs a size"
+        ),
         facts={"largest_over_bound": ratio, "collinear_relative_gap": gap},
     )
 
@@ -204,66 +207,33 @@ def figure_1b(context: Context) -> Result:
     "Sensitivity of the Fréchet mean on the sphere: neighbouring data sets against the bounds",
 )
 def figure_1c(context: Context) -> Result:
-    rng, pairs = np.random.default_rng(context.seed), context.choose(40, 250)
-    manifold, sizes = Sphere(3), context.choose(*_SIZES)
-    ball = Ball(np.array([0.0, 0.0, 1.0]), CAP_RADIUS)
+    manifold, ball = Sphere(3), Ball(np.array([0.0, 0.0, 1.0]), CAP_RADIUS)
     worst = worst_mean_shift(CAP_RADIUS)
-    rows: list[dict[str, Any]] = []
-    cloud: tuple[list[float], list[float]] = ([], [])
-    for n in sizes:
-        shifts = _shifts(manifold, polar_cap, n, pairs, rng)
-        cloud[0].extend([n] * pairs)
-        cloud[1].extend(shifts.tolist())
-        mean, error = mean_and_error(shifts)
-        rows.append(
-            {
-                "n": n,
-                "mean_shift": mean,
-                "standard_error": error,
-                "largest_shift": float(shifts.max()),
-                "bound_published": published_sensitivity(CAP_RADIUS, 1.0, n),
-                "bound_certified": frechet_mean_sensitivity(manifold, ball, n),
-                "flat_2r_over_n": 2 * CAP_RADIUS / n,
-                "worst_pair_found": worst / n,
-                "pairs": pairs,
-            }
-        )
-    figure = panel_figure(
-        [
-            Panel(
-                [
-                    Series("random neighbours", *cloud, kind="cloud"),
-                    Series("their mean", sizes, [r["mean_shift"] for r in rows]),
-                    Series(
-                        "paper's bound", sizes, [r["bound_published"] for r in rows], kind="curve"
-                    ),
-                    Series("our bound", sizes, [r["bound_certified"] for r in rows], kind="curve"),
-                    Series(
-                        "worst pair found",
-                        sizes,
-                        [r["worst_pair_found"] for r in rows],
-                        kind="points",
-                    ),
-                ],
-                "number of records n",
-                "geodesic distance of the two means",
-                "Sphere, r = π/8",
-                logx=True,
-                logy=True,
-                xticks=sizes,
-            )
-        ],
-        size=(7.4, 5.0),
-        legend_columns=3,
+
+    def bounds(n: int) -> dict[str, float]:
+        return {
+            "bound_published": published_sensitivity(CAP_RADIUS, 1.0, n),
+            "bound_certified": frechet_mean_sensitivity(manifold, ball, n),
+            "flat_2r_over_n": 2 * CAP_RADIUS / n,
+            "worst_pair_found": worst / n,
+        }
+
+    rows, figure, pairs = _shifts(
+        context,
+        manifold,
+        polar_cap,
+        bounds,
+        {"paper's bound": "bound_published", "our bound": "bound_certified"},
+        {"worst pair found": "worst_pair_found"},
+        "Sphere, r = π/8",
     )
-    n0 = sizes[0]
-    paper, ours = rows[0]["bound_published"] * n0, rows[0]["bound_certified"] * n0
+    paper, ours = (rows[0][f"bound_{whose}"] * rows[0]["n"] for whose in ("published", "certified"))
     return Result(
         rows,
         figure,
         paper_shows="Shifts of means of records in a cap of radius pi/8 lie below 2r(2 − h)/(nh).",
         published=(
-            f"Holds. n times the bound is {paper:.4f}; the largest of {pairs * len(sizes)} random"
+            f"Holds. n times the bound is {paper:.4f}; the largest of {pairs} random"
             f" pairs reaches {number(max(r['largest_shift'] / r['bound_published'] for r in rows))}"
             " of it."
         ),
@@ -277,7 +247,9 @@ def figure_1c(context: Context) -> Result:
             f"The noise s = 2r(2 − h)/(nh epsilon) costs at most {number(ours / paper)} epsilon by"
             f" our bound, and at least {number(worst / paper)} epsilon by the pair found."
         ),
-        data=f"simulated points with uniform polar angle up to pi/8, {pairs} pairs a size",
+        data=(
+            f"simulated points with uniform polar angle up to pi/8, {rows[0]['pairs']} pairs a size"
+        ),
         facts={"published_times_n": paper, "ours_times_n": ours, "worst_found_times_n": worst},
     )
 
@@ -379,38 +351,15 @@ def figure_2(context: Context) -> Result:
     marked = {
         "r_pi_8": {**log_spread_bounds(CAP_RADIUS), "largest_found": largest_log_spread(CAP_RADIUS)}
     }
+    bounds = {"paper's bound 2r(2 − h)": "published", "our bound 2rθ/sin θ, θ = 2r": "ours"}
     thin = rows[:: max(1, len(rows) // 12)]
-    figure = panel_figure(
-        [
-            Panel(
-                [
-                    Series(
-                        "paper's bound 2r(2 − h)",
-                        radii,
-                        [r["published"] for r in rows],
-                        kind="curve",
-                    ),
-                    Series(
-                        "our bound 2rθ/sin θ, θ = 2r",
-                        radii,
-                        [r["ours"] for r in rows],
-                        kind="curve",
-                    ),
-                    Series(
-                        "largest found",
-                        [r["radius"] for r in thin],
-                        [r["largest_found"] for r in thin],
-                        kind="points",
-                    ),
-                    Series("flat space 2r", radii, [r["flat"] for r in rows], kind="curve"),
-                ],
-                "radius r of the cap (radians)",
-                "max |log x − log y|",
-                "Unit sphere",
-            )
-        ],
-        size=(7.4, 5.0),
-        legend_columns=2,
+    series = [
+        *columns_of(rows, "radius", bounds, "curve"),
+        *columns_of(thin, "radius", {"largest found": "largest_found"}, "points"),
+        *columns_of(rows, "radius", {"flat space 2r": "flat"}, "curve"),
+    ]
+    figure = one_panel(
+        series, "radius r of the cap (radians)", "max |log x − log y|", "Unit sphere"
     )
     at = marked["r_pi_8"]
     holds = all(
@@ -500,16 +449,10 @@ def _error_figure(rows: list[dict[str, Any]], sizes: Any, ylabel: str, title: st
     for name in dict.fromkeys(row["mechanism"] for row in rows):
         mean, error = _column(rows, name, "mean_error"), _column(rows, name, "standard_error")
         series.append(Series(name, sizes, mean, mean - 2 * error, mean + 2 * error))
-    panel = Panel(
-        series,
-        "number of records n",
-        ylabel,
-        title + " (mean ± 2 SE)",
-        logx=True,
-        logy=True,
-        xticks=sizes,
+    words = f"{title} (mean ± 2 SE)"
+    return one_panel(
+        series, "number of records n", ylabel, words, logx=True, logy=True, xticks=sizes
     )
-    return panel_figure([panel], size=(7.4, 5.0), legend_columns=2)
 
 
 def _percent(shares: np.ndarray) -> str:

@@ -74,18 +74,9 @@ def curve_rows(panel: Mapping[str, Any], curves: Mapping[str, Curves]) -> list[d
     for name, c in curves.items():
         low, middle, high = quarters(c.y)
         for i, x in enumerate(c.x):
-            rows.append(
-                {
-                    **panel,
-                    "method": name,
-                    "x": float(x),
-                    "median": float(middle[i]),
-                    "lower_quartile": float(low[i]),
-                    "upper_quartile": float(high[i]),
-                    "runs": len(c.y),
-                    "sigma": c.sigma,
-                }
-            )
+            found = {"median": middle[i], "lower_quartile": low[i], "upper_quartile": high[i]}
+            where = {**panel, "method": name, "x": float(x)}
+            rows.append({**where, **found, "runs": len(c.y), "sigma": c.sigma})
     return rows
 
 

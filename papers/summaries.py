@@ -18,6 +18,12 @@ def quartiles(values: Any) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
+def quartile_columns(values: Any, what: str) -> dict[str, float]:
+    """Columns of a table of results: the median of `what`, and its quartiles."""
+    middle, low, high = quartiles(values)
+    return {f"median_{what}": middle, "lower_quartile": low, "upper_quartile": high}
+
+
 def mean_and_error(values: Any) -> tuple[float, float]:
     """(mean, standard error of the mean)."""
     x = np.asarray(values, dtype=np.float64)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from typing import Any
 
@@ -19,16 +20,13 @@ from riemdp.optimizers import DPRSGD, private_minimize
 from riemdp.privacy import Budget, gaussian, gaussian_noise_multiplier
 
 from .moments import ALPHA_OPTIMAL, bracket, rsvrg_epsilon, rsvrg_epsilon_by_moments
-from .panels import Panel, Series, panel_figure
+from .panels import Panel, Series, columns_of, one_panel, panel_figure
 from .registry import Context, Result, experiment
-from .summaries import number
+from .summaries import number, quartiles
 from .tangent_sampling import Sampler
 
-_LARGEST_BASIS = (
-    4_000_000,
-    24_000_000,
-)  # entries of an explicit basis that is still built (quick, full)
-_LARGEST_SCHMIDT = (500_000, 12_000_000)
+# entries of a basis that is still built (quick, full)
+_LARGEST = {"explicit": (4_000_000, 24_000_000), "gram_schmidt": (500_000, 12_000_000)}
 _SPD, _LONG = ((5, 10, 20, 30, 50), (250, 500, 1000, 1500, 2000))
 _TALL = (100, 250, 500, 750, 1000)
 _PANELS: dict[str, tuple[str, str, tuple[int, ...], int, tuple[str, ...]]] = {
@@ -124,13 +122,6 @@ def _seconds(draw: Any, points: list[np.ndarray], least: float) -> list[float]:
     return out
 
 
-def _one_thread() -> Any:
-    """Matrix routines in one thread, where the library allows it: threads that wait for each other
-    hide what a draw costs.
-    """
-    return threadpool_limits(1)
-
-
 def _ours(space: str, m: int, r: int, rng: np.random.Generator) -> Any:
     manifold = manifold_of(space, m, r)
     compiled = jax.jit(lambda w, z: manifold._tangent_from_normals(w, z))
@@ -141,12 +132,12 @@ def _figure_1(panel: str, context: Context) -> Result:
     words, space, sizes, r, baselines = _PANELS[panel]
     rng = np.random.default_rng(context.seed)
     least = context.choose(0.01, 0.05)
-    basis_limit, schmidt_limit = context.choose(*zip(_LARGEST_BASIS, _LARGEST_SCHMIDT, strict=True))
+    limits = {name: context.choose(*both) for name, both in _LARGEST.items()}
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
     ratio = {}
     for m in sizes:
-        shape = (m, m) if space.startswith("spd") else (m, r) if r else (m,)
+        shape = _shape(space, m, r)
         sampler = Sampler(space, shape)
         points = [base_point(space, m, r, rng) for _ in range(5)]
         draws = {
@@ -156,57 +147,26 @@ def _figure_1(panel: str, context: Context) -> Result:
         draws["ours"] = _ours(space, m, r, rng)
         entries = sampler.dim * int(np.prod(shape))
         for name, draw in draws.items():
-            if entries > (
-                schmidt_limit
-                if name == "gram_schmidt"
-                else basis_limit
-                if name == "explicit"
-                else np.inf
-            ):
+            if entries > limits.get(name, math.inf):
                 skipped.append(f"{_WORDS[name]} at m = {m}")
                 continue
             draw(points[0]) if name == "ours" else None  # compiled before it is timed
-            with _one_thread():
+            with threadpool_limits(1):  # threads that wait for each other hide what a draw costs
                 times = _seconds(draw, points, least)
-            rows.append(
-                {
-                    "m": m,
-                    "r": r or "",
-                    "method": _WORDS[name],
-                    "dim": sampler.dim,
-                    "seconds": float(np.median(times)),
-                    "lower_quartile": float(np.percentile(times, 25)),
-                    "upper_quartile": float(np.percentile(times, 75)),
-                }
-            )
+            middle, low, high = quartiles(times)
+            spread = {"seconds": middle, "lower_quartile": low, "upper_quartile": high}
+            where = {"m": m, "r": r or "", "method": _WORDS[name], "dim": sampler.dim}
+            rows.append({**where, **spread})
         if m == sizes[0]:
             ratio = _laws(space, m, r, sampler, points[0], draws, context.choose(100, 1000))
         context.report(f"{words}, m = {m}")
     series = []
     for name in (*baselines, "transport", "ours"):
         own = [row for row in rows if row["method"] == _WORDS[name]]
-        series.append(
-            Series(
-                _WORDS[name],
-                [x["m"] for x in own],
-                [x["seconds"] for x in own],
-                [x["lower_quartile"] for x in own],
-                [x["upper_quartile"] for x in own],
-            )
-        )
-    figure = panel_figure(
-        [
-            Panel(
-                series,
-                "size m",
-                "processor seconds, one sample",
-                f"{words}, five base points",
-                logy=True,
-            )
-        ],
-        size=(7.4, 5.0),
-        legend_columns=2,
-    )
+        quarters = ("m", "seconds", "lower_quartile", "upper_quartile")
+        series.append(Series(_WORDS[name], *([x[key] for x in own] for key in quarters)))
+    words_above = f"{words}, five base points"
+    figure = one_panel(series, "size m", "processor seconds, one sample", words_above, logy=True)
     gains = _gains(rows, baselines)
     dim = Sampler(space, _shape(space, sizes[0], r)).dim
     standard_error = np.sqrt(2 / (dim * context.choose(100, 1000)))
@@ -354,40 +314,25 @@ def figure_2(context: Context) -> Result:
                 }
             )
             context.report(f"sigma = {sigma}, S = {s}")
-    panels = []
-    for sigma in (0.1, 0.05):
-        own = [row for row in rows if row["sigma"] == sigma]
-        panels.append(
-            Panel(
-                [
-                    Series("moments, α = ½ (as usual)", epochs, [x["epsilon_half"] for x in own]),
-                    Series(
-                        "moments, optimised α (the paper)",
-                        epochs,
-                        [x["epsilon_optimised"] for x in own],
-                    ),
-                    Series(
-                        "exact accountant, α = ½", epochs, [x["epsilon_exact_half"] for x in own]
-                    ),
-                    Series(
-                        "exact accountant, optimised α",
-                        epochs,
-                        [x["epsilon_exact_optimised"] for x in own],
-                    ),
-                    Series(
-                        "exact, full gradient noised once an epoch",
-                        epochs,
-                        [x["epsilon_one_full_gradient_an_epoch"] for x in own],
-                    ),
-                ],
-                "epochs S",
-                "ε at δ = 1e-6",
-                f"σ = {sigma:g}",
-                logx=True,
-                logy=True,
-                xticks=epochs,
-            )
+    names = {
+        "moments, α = ½ (as usual)": "epsilon_half",
+        "moments, optimised α (the paper)": "epsilon_optimised",
+        "exact accountant, α = ½": "epsilon_exact_half",
+        "exact accountant, optimised α": "epsilon_exact_optimised",
+        "exact, full gradient noised once an epoch": "epsilon_one_full_gradient_an_epoch",
+    }
+    panels = [
+        Panel(
+            columns_of([row for row in rows if row["sigma"] == sigma], "epochs", names),
+            "epochs S",
+            "ε at δ = 1e-6",
+            f"σ = {sigma:g}",
+            logx=True,
+            logy=True,
+            xticks=epochs,
         )
+        for sigma in (0.1, 0.05)
+    ]
     last = rows[-1]
     at_50 = next(r for r in rows if r["sigma"] == 0.05 and r["epochs"] == 50)
     return Result(
@@ -496,44 +441,19 @@ def table_2(context: Context) -> Result:
             }
         )
         context.report(name)
-    names = [row["problem"] for row in rows]
-    figure = panel_figure(
-        [
-            Panel(
-                [
-                    Series(
-                        "earlier sampling (Han2024), as printed",
-                        names,
-                        [x["paper_earlier"] for x in rows],
-                        kind="bars",
-                    ),
-                    Series(
-                        "transport, as printed",
-                        names,
-                        [x["paper_this_work"] for x in rows],
-                        kind="bars",
-                    ),
-                    Series(
-                        "this library, whole private run",
-                        names,
-                        [x["seconds_private"] for x in rows],
-                        kind="bars",
-                    ),
-                    Series(
-                        "this library, without privacy",
-                        names,
-                        [x["seconds_not_private"] for x in rows],
-                        kind="bars",
-                    ),
-                ],
-                "",
-                "processor seconds, 3e5 steps",
-                "DP-RSGD, one record a step",
-                logy=True,
-            )
-        ],
+    names = {
+        "earlier sampling (Han2024), as printed": "paper_earlier",
+        "transport, as printed": "paper_this_work",
+        "this library, whole private run": "seconds_private",
+        "this library, without privacy": "seconds_not_private",
+    }
+    figure = one_panel(
+        columns_of(rows, "problem", names, "bars"),
+        "",
+        "processor seconds, 3e5 steps",
+        "DP-RSGD, one record a step",
         size=(8.4, 5.0),
-        legend_columns=2,
+        logy=True,
     )
     words = "; ".join(
         f"{x['problem']}: {x['seconds_private']:.1f} s private, {x['seconds_not_private']:.1f} s"

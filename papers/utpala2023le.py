@@ -21,9 +21,9 @@ from riemdp.mechanisms import RiemannianLaplace, WrappedGaussian
 from riemdp.privacy import Budget
 from riemdp.statistics import frechet_mean
 
-from .panels import Panel, Series, panel_figure
+from .panels import Panel, Series, columns_of, one_panel, panel_figure
 from .registry import Context, Result, experiment
-from .summaries import mean_and_error, number, quartiles
+from .summaries import mean_and_error, number, quartile_columns, quartiles
 from .utpala2023le_laws import (
     RANGE,
     ambient_constants,
@@ -60,53 +60,20 @@ def figure_1(context: Context) -> Result:
     ambient: dict[int, tuple[float, float, float]] = {}
     measured: dict[tuple[str, float, int], tuple[float, float, float]] = {}
     for k in ks:
-        radius = math.sqrt(k) * RANGE
-        sensitivity = 2 * radius / RECORDS
+        sensitivity = 2 * math.sqrt(k) * RANGE / RECORDS
         for eps in epsilons:
-            arms = {
-                f"TanG {how}": gaussian_multiplier(eps, _DELTA, how)
-                for how in ("classical", "analytic")
-            }
-            for name, z in arms.items():
-                rows.append(
-                    {
-                        "k": k,
-                        "epsilon": eps,
-                        "delta": _DELTA,
-                        "mechanism": name,
-                        "scale": z * sensitivity,
-                        "expected_squared_error": gaussian_utility(k, z * sensitivity),
-                        "true_epsilon": true_epsilon(1 / z, _DELTA),
-                    }
-                )
+            for how in ("classical", "analytic"):
+                z = gaussian_multiplier(eps, _DELTA, how)
+                rows.append(_gaussian_row(k, eps, _DELTA, how, z * sensitivity, 1 / z))
             scale = sensitivity / eps
             squares = laplace_squares(k, scale, runs, context.seed + k)
             measured["Riemannian Laplace", eps, k] = quartiles(squares)
-            rows.append(
-                {
-                    "k": k,
-                    "epsilon": eps,
-                    "delta": 0.0,
-                    "mechanism": "Riemannian Laplace",
-                    "scale": scale,
-                    "expected_squared_error": laplace_utility(k, scale),
-                    "true_epsilon": eps,
-                    **_measured(measured["Riemannian Laplace", eps, k]),
-                }
-            )
+            row = _row(k, eps, 0.0, "Riemannian Laplace", scale)
+            row |= {"expected_squared_error": laplace_utility(k, scale), "true_epsilon": eps}
+            rows.append({**row, **quartile_columns(squares, "squared_error")})
         for delta in deltas:
             z = gaussian_multiplier(0.1, delta)
-            rows.append(
-                {
-                    "k": k,
-                    "epsilon": 0.1,
-                    "delta": delta,
-                    "mechanism": "TanG analytic",
-                    "scale": z * sensitivity,
-                    "expected_squared_error": gaussian_utility(k, z * sensitivity),
-                    "true_epsilon": 0.1,
-                }
-            )
+            rows.append(_gaussian_row(k, 0.1, delta, "analytic", z * sensitivity, 1 / z))
         if k in real:
             mean = frechet_mean(SPDLogEuclidean(k), synthetic(rng, RECORDS, k)).value
             for eps in (0.1, 0.4):
@@ -119,12 +86,11 @@ def figure_1(context: Context) -> Result:
                 points = released(mechanism, mean, runs, context.seed + 1000 * k)
                 squares = np.asarray(SPDLogEuclidean(k).squared_dist(mean, points))
                 measured["TanG analytic", eps, k] = quartiles(squares)
-                rows[_find(rows, k, eps, "TanG analytic")].update(
-                    _measured(measured["TanG analytic", eps, k])
-                )
+                found = quartile_columns(squares, "squared_error")
+                _find(rows, k, eps, "TanG analytic").update(found)
                 if eps == 0.1:
                     ambient[k] = quartiles(np.linalg.norm(points - np.asarray(mean), axis=(1, 2)))
-            context.report(f"k = {k}")
+        context.report(f"k = {k}")
     constants = {k: ambient_constants(math.sqrt(k) * RANGE, RECORDS) for k in ks}
     z = gaussian_multiplier(0.1, _DELTA)
     outside = {
@@ -135,28 +101,20 @@ def figure_1(context: Context) -> Result:
         k: true_epsilon(constants[k]["attained"] / (z * constants[k]["published"]), _DELTA)
         for k in ks
     }
-    rows.extend(
-        {
-            "k": k,
-            "epsilon": 0.1,
-            "delta": _DELTA,
-            "mechanism": f"ambient Gaussian, {which} sensitivity",
-            "scale": z * constants[k][which],
-            "median_frobenius_error": outside[which][i],
-            "true_epsilon": spent[k] if which == "published" else 0.1,
-        }
-        for i, k in enumerate(ks)
-        for which in ("published", "proved")
-    )
+    for i, k in enumerate(ks):
+        for which in ("published", "proved"):
+            name = f"ambient Gaussian, {which} sensitivity"
+            row = _row(k, 0.1, _DELTA, name, z * constants[k][which])
+            row["median_frobenius_error"] = outside[which][i]
+            row["true_epsilon"] = spent[k] if which == "published" else 0.1
+            rows.append(row)
+
+    def expected(name: str, eps: float) -> list[float]:
+        return [_find(rows, k, eps, name)["expected_squared_error"] for k in ks]
 
     def panel(eps: float) -> Any:
         lines = [
-            Series(
-                name,
-                ks,
-                [rows[_find(rows, k, eps, name)]["expected_squared_error"] for k in ks],
-                kind="curve",
-            )
+            Series(name, ks, expected(name, eps), kind="curve")
             for name in ("Riemannian Laplace", "TanG classical", "TanG analytic")
         ]
         for name in ("Riemannian Laplace", "TanG analytic"):
@@ -166,9 +124,7 @@ def figure_1(context: Context) -> Result:
         title = f"ε = {eps:g}, δ = 1e-6: law (lines), releases (points)"
         return Panel(lines, "matrix size k", "squared error ρ²", title, logy=True, xticks=ks)
 
-    laplace = [
-        rows[_find(rows, k, 0.1, "Riemannian Laplace")]["expected_squared_error"] for k in ks
-    ]
+    laplace = expected("Riemannian Laplace", 0.1)
     by_delta = [Series("Riemannian Laplace", ks, laplace, kind="curve")]
     for delta in deltas:
         values = [
@@ -254,10 +210,8 @@ def figure_1(context: Context) -> Result:
     "Time of one release against matrix size: Markov chain, exact sampler, tangent Gaussian",
 )
 def figure_4a(context: Context) -> Result:
-    ks, steps = (
-        context.choose((2, 5, 10, 20, 30), (2, 5, 10, 15, 20, 25, 30)),
-        context.choose(300, 3000),
-    )
+    ks = context.choose((2, 5, 10, 20, 30), (2, 5, 10, 15, 20, 25, 30))
+    steps = context.choose(300, 3000)
     burn_ins = (10_000, 30_000, 50_000)
     rows: list[dict[str, Any]] = []
 
@@ -271,9 +225,8 @@ def figure_4a(context: Context) -> Result:
         return float(np.median(times))
 
     for k in ks:
-        begin = (
-            time.process_time()
-        )  # of all threads: other programs on the machine would add to the time on the clock
+        # of all threads: other programs on the machine would add to the time on the clock
+        begin = time.process_time()
         matrix_chain(np.random.default_rng(context.seed), k, steps)
         per_step = (time.process_time() - begin) / steps
         m = SPDLogEuclidean(k)
@@ -289,31 +242,20 @@ def figure_4a(context: Context) -> Result:
                 "tangent_gaussian": best(lambda t=tangent, v=value: t.release(v, 1), 15),
             }
         )
-    lines = [
-        Series(f"Markov chain, burn-in {b // 1000}k", ks, [r[f"chain_{b}"] for r in rows])
-        for b in burn_ins
-    ]
-    lines += [
-        Series("Riemannian Laplace, exact", ks, [r["exact_laplace"] for r in rows]),
-        Series("tangent Gaussian", ks, [r["tangent_gaussian"] for r in rows]),
-    ]
+    names = {f"Markov chain, burn-in {b // 1000}k": f"chain_{b}" for b in burn_ins}
+    names |= {"Riemannian Laplace, exact": "exact_laplace", "tangent Gaussian": "tangent_gaussian"}
+    figure = one_panel(
+        columns_of(rows, "k", names),
+        "matrix size k",
+        "seconds per release",
+        "Time of one private mean (noise only)",
+        logy=True,
+        xticks=ks,
+    )
     last = rows[-1]
     return Result(
         rows,
-        panel_figure(
-            [
-                Panel(
-                    lines,
-                    "matrix size k",
-                    "seconds per release",
-                    "Time of one private mean (noise only)",
-                    logy=True,
-                    xticks=ks,
-                )
-            ],
-            size=(7.4, 5.0),
-            legend_columns=2,
-        ),
+        figure,
         paper_shows=(
             "At k = 30 the Markov chain takes 14, 36 and 73 s (burn-in 10 000, 30 000, 50 000), the"
             " tangent Gaussian 1.3 us."
@@ -382,20 +324,14 @@ def figure_4b(context: Context) -> Result:
     rates = [r["acceptance"] for r in settled]
     return Result(
         rows,
-        panel_figure(
-            [
-                Panel(
-                    lines,
-                    "matrix size k",
-                    "mean ρ² / exact expectation",
-                    "Markov chain (± 2 SE) and exact law",
-                    levels=[("exact law", 1.0)],
-                    xticks=ks,
-                    ylim=(0, None),
-                )
-            ],
-            size=(7.4, 5.0),
-            legend_columns=2,
+        one_panel(
+            lines,
+            "matrix size k",
+            "mean ρ² / exact expectation",
+            "Markov chain (± 2 SE) and exact law",
+            levels=[("exact law", 1.0)],
+            xticks=ks,
+            ylim=(0, None),
         ),
         paper_shows="The utility does not differ between burn-ins of 10 000, 30 000 and 50 000.",
         published=(
@@ -465,15 +401,11 @@ def table_1(context: Context) -> Result:
             ("laplace", lambda k: laplace_utility(k, 1.0)),
         )
     }
-    series = [
-        Series("tangent Gaussian: σ² d", ks, [r["gaussian_expected"] for r in rows], kind="curve"),
-        Series(
-            "Riemannian Laplace: s² d (d + 1)",
-            ks,
-            [r["laplace_expected"] for r in rows],
-            kind="curve",
-        ),
-    ]
+    names = {
+        "tangent Gaussian: σ² d": "gaussian_expected",
+        "Riemannian Laplace: s² d (d + 1)": "laplace_expected",
+    }
+    series = columns_of(rows, "k", names, "curve")
     for name, found in points.items():
         series.append(
             Series(f"{name}: releases, quartiles", *zip(*found, strict=True), kind="points")
@@ -482,20 +414,14 @@ def table_1(context: Context) -> Result:
     price = 2 * math.log(1.25 / _DELTA)
     return Result(
         rows,
-        panel_figure(
-            [
-                Panel(
-                    series,
-                    "matrix size k",
-                    "ρ² in units of the noise scale squared",
-                    "Exact laws and releases",
-                    logx=True,
-                    logy=True,
-                    xticks=ks,
-                )
-            ],
-            size=(7.4, 5.0),
-            legend_columns=2,
+        one_panel(
+            series,
+            "matrix size k",
+            "ρ² in units of the noise scale squared",
+            "Exact laws and releases",
+            logx=True,
+            logy=True,
+            xticks=ks,
         ),
         paper_shows=(
             "E rho^2 is O(k^4) for the Riemannian Laplace and O(ln(1/delta) k^2) for the tangent"
@@ -525,22 +451,22 @@ def table_1(context: Context) -> Result:
 
 # -----------------------------------------------------------------------------
 # helpers
-def _find(rows: Sequence[dict[str, Any]], k: int, epsilon: float, name: str) -> int:
-    """Index of the row at delta = 1e-6 (0 for Laplace)."""
-    for i, r in enumerate(rows):
-        if (
-            r["k"] == k
-            and r["epsilon"] == epsilon
-            and r["mechanism"] == name
-            and r["delta"] in (_DELTA, 0.0)
-        ):
-            return i
-    raise LookupError(name)
+def _row(k: int, epsilon: float, delta: float, mechanism: str, scale: float) -> dict[str, Any]:
+    return {"k": k, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "scale": scale}
 
 
-def _measured(found: tuple[float, float, float]) -> dict[str, float]:
-    return {
-        "median_squared_error": found[0],
-        "lower_quartile": found[1],
-        "upper_quartile": found[2],
-    }
+def _gaussian_row(
+    k: int, epsilon: float, delta: float, how: str, sigma: float, shift: float
+) -> dict[str, Any]:
+    """A tangent Gaussian, whose value can shift by so many sigma."""
+    row = _row(k, epsilon, delta, f"TanG {how}", sigma)
+    row["expected_squared_error"] = gaussian_utility(k, sigma)
+    row["true_epsilon"] = true_epsilon(shift, delta)
+    return row
+
+
+def _find(rows: Sequence[dict[str, Any]], k: int, epsilon: float, name: str) -> dict[str, Any]:
+    """The row at delta = 1e-6 (0 for Laplace)."""
+    where = {"k": k, "epsilon": epsilon, "mechanism": name}
+    own = (r for r in rows if where.items() <= r.items() and r["delta"] in (_DELTA, 0.0))
+    return next(own)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -22,9 +23,9 @@ from riemdp.privacy import Ball, Budget
 from riemdp.statistics import frechet_mean
 
 from . import data
-from .panels import Panel, Series, panel_figure
+from .panels import Panel, Series, columns_of, panel_figure
 from .registry import Context, Result, experiment
-from .summaries import number, quartiles, with_stand_in
+from .summaries import number, quartile_columns, quartiles, with_stand_in
 from .utpala2023le_laws import (
     dimension,
     gaussian_multiplier,
@@ -118,6 +119,24 @@ def _class_means(
     return found, channels, f"{other_words} in place of {words}" if stand_in else words, stand_in
 
 
+def _noise(k: int, sensitivity: float, epsilon: float, delta: float) -> dict[str, float]:
+    """Scale of the noise and expected squared error: Gaussian noise for delta > 0, else Laplace."""
+    if delta > 0:
+        scale = gaussian_multiplier(epsilon, delta) * sensitivity
+        return {"scale": scale, "expected_squared_error": gaussian_utility(k, scale)}
+    scale = sensitivity / epsilon
+    return {"scale": scale, "expected_squared_error": laplace_utility(k, scale)}
+
+
+def _mechanism(ball: Ball, sensitivity: float, epsilon: float, delta: float) -> Any:
+    """The mechanism with that noise."""
+    space = SPDLogEuclidean(len(ball.center))
+    if delta > 0:
+        budget = Budget(epsilon, delta)
+        return WrappedGaussian(space, ball.center, sensitivity=sensitivity, budget=budget)
+    return RiemannianLaplace(space, sensitivity=sensitivity, epsilon=epsilon)
+
+
 def _private_class_means(
     context: Context, names: tuple[str, ...], shown: dict[str, tuple[int, ...]]
 ) -> dict[str, Any]:
@@ -143,62 +162,32 @@ def _private_class_means(
             series: dict[str, list[Any]] = {}
             points: dict[str, list[Any]] = {}
             arms: list[tuple[str, float, Ball]] = [
-                (f"TanG, δ = {d:.0e}", d, Ball(np.eye(k), r)) for d in DELTAS
-            ]
-            arms += [
+                *((f"TanG, δ = {d:.0e}", d, Ball(np.eye(k), r)) for d in DELTAS),
                 ("TanG, δ = 1e-07, middle ball", 1e-7, middle),
                 ("Riemannian Laplace", 0.0, Ball(np.eye(k), r)),
             ]
-            for arm, delta, ball in arms:
-                for eps in EPSILONS:
-                    sensitivity = 2 * ball.radius / n
-                    if delta > 0:
-                        scale = gaussian_multiplier(eps, delta) * sensitivity
-                        expected = gaussian_utility(k, scale)
-                    else:
-                        scale = sensitivity / eps
-                        expected = laplace_utility(k, scale)
-                    row = {
-                        "collection": name,
-                        "class": label,
-                        "n": n,
-                        "stand_in": stand_in,
-                        "mechanism": arm,
-                        "epsilon": eps,
-                        "delta": delta,
-                        "radius": ball.radius,
-                        "scale": scale,
-                        "expected_squared_error": expected,
-                    }
-                    if draw and delta in (0.0, 1e-7) and eps in (0.1, 0.5, 0.9):
-                        if delta > 0:
-                            mechanism: Any = WrappedGaussian(
-                                SPDLogEuclidean(k),
-                                ball.center,
-                                sensitivity=sensitivity,
-                                budget=Budget(eps, delta),
-                            )
-                        else:
-                            mechanism = RiemannianLaplace(
-                                SPDLogEuclidean(k), sensitivity=sensitivity, epsilon=eps
-                            )
-                        drawn = released(
-                            mechanism,
-                            mean,
-                            runs,
-                            context.seed + 31 * index + int(1000 * eps) + int(1e8 * delta),
-                        )
-                        middle_value, low, high = quartiles(
-                            np.asarray(SPDLogEuclidean(k).squared_dist(mean, drawn))
-                        )
-                        row |= {
-                            "median_squared_error": middle_value,
-                            "lower_quartile": low,
-                            "upper_quartile": high,
-                        }
-                        points.setdefault(arm, []).append((eps, middle_value, low, high))
-                    series.setdefault(arm, []).append(expected)
-                    rows.append(row)
+            for (arm, delta, ball), eps in itertools.product(arms, EPSILONS):
+                sensitivity = 2 * ball.radius / n
+                row = {
+                    "collection": name,
+                    "class": label,
+                    "n": n,
+                    "stand_in": stand_in,
+                    "mechanism": arm,
+                    "epsilon": eps,
+                    "delta": delta,
+                    "radius": ball.radius,
+                    **_noise(k, sensitivity, eps, delta),
+                }
+                if draw and delta in (0.0, 1e-7) and eps in (0.1, 0.5, 0.9):
+                    seed = context.seed + 31 * index + int(1000 * eps) + int(1e8 * delta)
+                    mechanism = _mechanism(ball, sensitivity, eps, delta)
+                    drawn = released(mechanism, mean, runs, seed)
+                    squares = np.asarray(SPDLogEuclidean(k).squared_dist(mean, drawn))
+                    row |= quartile_columns(squares, "squared_error")
+                    points.setdefault(arm, []).append((eps, *quartiles(squares)))
+                series.setdefault(arm, []).append(row["expected_squared_error"])
+                rows.append(row)
             ratios.append(series["Riemannian Laplace"][0] / series["TanG, δ = 1e-07"][0])
             if draw:
                 lines = [Series(arm, EPSILONS, y, kind="curve") for arm, y in series.items()]
@@ -330,37 +319,26 @@ def figure_4c(context: Context) -> Result:
             "radius_corrected": descriptor_ball(channels, ETA).radius,
             "radius_middle": descriptor_ball(channels, ETA, center="middle").radius,
         }
-    labels = [r["images"] for r in rows]
+    of_spreads = {
+        "published bound": "spread_published",
+        "corrected bound": "spread_corrected",
+        "largest found": "largest_eigenvalue",
+    }
+    of_radii = {
+        "published bound": "radius_published",
+        "largest found": "largest_from_identity",
+        "corrected bound, about the middle": "radius_middle",
+        "largest found, from the middle": "largest_from_middle",
+    }
     spreads = Panel(
-        [
-            Series("published bound", labels, [r["spread_published"] for r in rows], kind="bars"),
-            Series("corrected bound", labels, [r["spread_corrected"] for r in rows], kind="bars"),
-            Series("largest found", labels, [r["largest_eigenvalue"] for r in rows], kind="bars"),
-        ],
+        columns_of(rows, "images", of_spreads, "bars"),
         "",
         "largest eigenvalue − η",
         "Eigenvalues of the descriptors",
         logy=True,
     )
     radii = Panel(
-        [
-            Series("published bound", labels, [r["radius_published"] for r in rows], kind="bars"),
-            Series(
-                "largest found", labels, [r["largest_from_identity"] for r in rows], kind="bars"
-            ),
-            Series(
-                "corrected bound, about the middle",
-                labels,
-                [r["radius_middle"] for r in rows],
-                kind="bars",
-            ),
-            Series(
-                "largest found, from the middle",
-                labels,
-                [r["largest_from_middle"] for r in rows],
-                kind="bars",
-            ),
-        ],
+        columns_of(rows, "images", of_radii, "bars"),
         "",
         "log-Euclidean radius",
         "Radius about I, and about the middle (* stand-in)",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import riemdp
+from papers import Context
 from papers.huang2024 import (
     LOCAL,
     PRINTED,
@@ -73,7 +74,7 @@ def test_published_dp_rsvrg_noise_on_mnist_is_no_privacy():
 )
 def test_certified_local_noise_is_within_the_stated_budget_and_tight(local):
     problem = riemdp.problems.principal_eigenvector(4)
-    sigma = local_sigma(problem, local, 40, 0.15, 1e-4)
+    sigma = local_sigma(problem, local, 40, riemdp.Budget(0.15, 1e-4))
     assert 0.98 * 0.15 < local_epsilon(problem, local, 40, sigma, 1e-4) <= 0.15
     assert local_epsilon(problem, local, 40, 0.8 * sigma, 1e-4) > 0.15, "noise x 0.8 must be seen"
 
@@ -84,13 +85,11 @@ def test_a_small_federation_reports_every_arm():
     z /= np.linalg.norm(z, axis=-1, keepdims=True)
     problem = riemdp.problems.principal_eigenvector(4)
     f = Federation(
-        "small", problem, list(z), np.full(4, 0.5), 2.0, 0.15, 1e-4, 0.1, (2, 20), (2, 4)
+        "small", problem, list(z), np.full(4, 0.5), 2.0, (0.15, 1e-4), 0.1, 4, (2, 20), (2, 4)
     )
     arms = locals_of(f)
     assert [name for name in arms if name.endswith(P)] == [f"DP-RSGD, {P}", f"DP-RSVRG, {P}"]
-    curves = run_federation(
-        f, rounds=4, runs=2, seed=0, points=2, measure=lambda row: row.objective
-    )
+    curves = run_federation(f, Context(quick=True, seed=0), points=(2, 2), runs=2)
     assert set(curves) == set(arms)
     for name, c in curves.items():
         assert c.y.shape == (2, 2)
