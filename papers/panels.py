@@ -8,7 +8,7 @@ panel. Tables of the papers are drawn as such panels too, so that one look serve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,6 @@ class Panel:
     levels: Sequence[tuple[str, float]] = ()
     xticks: Any = None
     ylim: tuple[float | None, float | None] | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def panel_figure(

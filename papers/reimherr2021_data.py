@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from riemdp.manifolds import AbstractManifold
+from riemdp.statistics import frechet_mean
 
 SPD_RADIUS, CAP_RADIUS = 1.5, math.pi / 8
 
@@ -43,28 +40,6 @@ def polar_cap(
     )
 
 
-def many_means(manifold: AbstractManifold, X: Any, tol: float = 1e-10) -> np.ndarray:
-    """Frechet means of many data sets (datasets, n, *shape) at once, by gradient steps of length 1
-    until all are within `tol`.
-    """
-    means, residual = _means(manifold, jnp.asarray(X), tol)
-    if not float(residual) <= tol:
-        raise ArithmeticError(f"Frechet means stopped at a residual of {float(residual):.2g}")
-    return np.asarray(means)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _means(manifold: AbstractManifold, X: jax.Array, tol: float) -> tuple[Any, Any]:
-    def step(x):
-        return jnp.mean(manifold._log(x[:, None], X), axis=1)
-
-    def body(carry):
-        x, _, i = carry
-        g = step(x)
-        return manifold._exp(x, g), jnp.max(manifold._norm(x, g)), i + 1
-
-    first = manifold.project(jnp.mean(X, axis=1))
-    x, residual, _ = jax.lax.while_loop(
-        lambda c: (c[1] > tol) & (c[2] < 300), body, (first, jnp.inf, 0)
-    )
-    return x, residual
+def many_means(manifold: AbstractManifold, X: np.ndarray) -> np.ndarray:
+    """Frechet means of many data sets (datasets, n, *shape)."""
+    return np.stack([np.asarray(frechet_mean(manifold, x, tol=1e-10).value) for x in X])

@@ -44,7 +44,6 @@ DATA = (
     "satimage",
     "descriptors, affine-invariant",
     "descriptors + 10 I, Bures-Wasserstein",
-    "descriptors, Bures-Wasserstein",
 )
 PANELS = (
     "MNIST 0",
@@ -113,7 +112,7 @@ def lines(results: Results) -> Iterator[list[str]]:
             ]
             least = min((v for v in equal if math.isfinite(v)), default=math.nan)
             words = [f"**{number(v)}**" if v == least else number(v) for v in values]
-            words[0] += "" if auto == "none" else f" ({auto})"
+            words[0] += f" ({auto})"
             yield [data if epsilon == EPSILONS[0] else "", epsilon, *words]
 
 

@@ -86,18 +86,6 @@ def test_ambient_noise_of_the_paper_is_too_small_on_spd():
         assert 2 * math.expm1(1.5) / n < frobenius < 2 * 1.5 * math.exp(1.5) / n
 
 
-def test_many_means_agree_with_frechet_mean():
-    rng = np.random.default_rng(3)
-    cases = (
-        (riemdp.SPDAffineInvariant(2), data.wishart_in_ball),
-        (riemdp.Sphere(3), data.polar_cap),
-    )
-    for m, draw in cases:
-        X = draw(rng, (3, 20))
-        for mean, records in zip(data.many_means(m, X), X, strict=True):
-            assert float(m.dist(mean, riemdp.frechet_mean(m, records).value)) < 1e-8
-
-
 def test_draws_have_the_law_of_the_mechanisms():
     """Lengths of both kinds of noise: E |v| = 3 s in the ambient space and, for small s, 3 s on the
     manifold.
