@@ -1,25 +1,18 @@
-"""Federated rounds: a deployment on loopback beside the engine's stock polling, and a simulation
-beside the same run in process.
+"""Federated rounds: a simulation beside the same over Flower's messages.
 
-    python -m bench.bench_federated [deployment | simulation | secure]
+    python -m bench.bench_federated [simulation | secure]
 
-Needs the extra `federated`; without it, it says so and does nothing. Deployment: TLS, node
-authentication, 3 agents; in ONE run the rounds alternate between our polling and Flower's own
-`Grid.send_and_receive` (same messages, same agents), first with the engine's default look for work
-every second, then with 0.2 s (FLWR_SUPEREXEC_TASK_POLL_INTERVAL). Simulation: principal eigenvector
-of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods. Secure: 100 virtual
-sites that share their noise, all of them in every round, a mean of 11 x 11 matrices.
+Needs the extra `federated`; without it, it says so and does nothing. Simulation: principal
+eigenvector of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods. Secure: 100
+virtual sites that share their noise, all of them in every round, a mean of 11 x 11 matrices.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import json
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,46 +24,7 @@ from riemdp import DPRSGD, DPRSVRG, Budget, PriRFed, problems
 
 from ._timing import Paired, Row, comparison, write_table
 
-APP = Path(__file__).parent / "federated_app"
 AGENTS, SAMPLED, ROUNDS = 100, 5, 200
-
-
-def deployment(rounds: int = 6) -> list[Row]:
-    """Seconds a round of a real deployment, ours and stock in turn."""
-    rows = []
-    for interval in ("0.2", "1.0"):
-        rows.append(_polling(rounds, interval))
-        print(rows[-1], flush=True)
-    return rows
-
-
-def _polling(rounds: int, interval: str) -> Row:
-    from tests.federated.deployment import Deployment, wait
-
-    with tempfile.TemporaryDirectory(prefix="riemdp-bench-") as name:
-        folder = Path(name)
-        run = Deployment(folder, port=19292, agents=3, app=APP, rounds=rounds + 2)
-        run.env["FLWR_SUPEREXEC_TASK_POLL_INTERVAL"] = interval
-        try:
-            run.server()
-            for i in range(3):
-                run.node(i)
-            client = run.run("run", f'rounds={rounds + 2} result-path="{folder}/took.json"')
-            if not wait((folder / "took.json").exists, 300 + 60 * rounds):
-                raise RuntimeError(
-                    f"the run did not end; its log: {(folder / 'run.log').read_text()[-2000:]}"
-                )
-            wait(lambda: client.poll() is not None, 10)
-            took = json.loads((folder / "took.json").read_text())
-            print(took, flush=True)
-        finally:
-            run.stop()
-    return comparison(
-        f"round of a deployment, TLS, 3 agents; look for work every {interval} s",
-        "Flower's Grid.send_and_receive",
-        Paired.of(took["ours"][1:], took["stock"][1:]),
-        unit="s",
-    )
 
 
 # -----------------------------------------------------------------------------
@@ -207,7 +161,7 @@ def main() -> None:
     if importlib.util.find_spec("flwr") is None:
         print("bench_federated: skipped, flwr is not installed (pip install -e '.[federated]')")
         return
-    parts = {"simulation": simulation, "secure": secure, "deployment": deployment}
+    parts = {"simulation": simulation, "secure": secure}
     wanted = sys.argv[1:] or list(parts)
     rows: list[Row] = []
     for part in wanted:
@@ -216,11 +170,7 @@ def main() -> None:
         except riemdp.DataUnavailable as error:
             print(f"bench_federated: {part} skipped: {error}")
     if rows:
-        notes = [
-            "Deployment: what remains is the engine's: a SuperNode looks for messages every 3 s,"
-            " and every message starts a Python process of its own."
-        ]
-        print(write_table("federated", "Federated rounds", rows, notes).read_text())
+        print(write_table("federated", "Federated rounds", rows).read_text())
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""App of the federated benchmark."""
