@@ -9,7 +9,7 @@ import numpy as np
 
 from riemdp import DataUnavailable
 
-from .data import mammals_embedding, trained_mammals
+from .data import mammals_embedding
 
 
 def quartiles(values: Any) -> tuple[float, float, float]:
@@ -60,27 +60,9 @@ def with_stand_in(
 def mammals(
     simulated: Callable[[], dict[str, Any]], words: str, *, download: bool
 ) -> tuple[dict[str, Any], str, bool]:
-    """(arrays, which embedding it is, whether a stand-in): the authors' of RFedAGS where
-    `RIEMDP_DATA` holds it, else ours, trained here on the public graph, else `simulated()`, called
-    `words`. None is the papers' own, which was not published.
+    """(arrays, which embedding it is, whether a stand-in): that of the authors of RFedAGS where
+    `RIEMDP_DATA` holds it, else `simulated()`, called `words`. The papers' own was not published.
     """
-    try:
-        return (
-            mammals_embedding(download=False),
-            "the WordNet mammals, embedding of RFedAGS (not the paper's)",
-            False,
-        )
-    except DataUnavailable:
-        pass
-    try:
-        found = trained_mammals(download=download)
-        return (
-            found,
-            (
-                "the WordNet mammals, embedding trained by riemdp (mean average precision 0.71; not"
-                " the paper's)"
-            ),
-            False,
-        )
-    except DataUnavailable:
-        return simulated(), words, True
+    found, stand_in = with_stand_in(mammals_embedding, simulated, download=download)
+    real = "the WordNet mammals, embedding of RFedAGS (not the paper's)"
+    return found, words if stand_in else real, stand_in

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -88,40 +88,6 @@ class Ratings:
         values[self.users, self.items] = self.values
         observed[self.users, self.items] = 1.0
         return values, observed
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Graph:
-    """A directed graph: `nodes` are names, `edges` (m, 2) int64 are (child, parent) positions in
-    `nodes`.
-    """
-
-    nodes: tuple[str, ...]
-    edges: np.ndarray = field(repr=False)
-    name: str
-    source: str
-    licence: str
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __repr__(self) -> str:
-        return f"Graph({self.name!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
-
-    def index(self, node: str) -> int:
-        """Position of a node, by its full name ("horse.n.01") or by the word alone where that is
-        unambiguous ("horse").
-        """
-        matches = [i for i, n in enumerate(self.nodes) if n == node or n.split(".")[0] == node]
-        exact = [i for i in matches if self.nodes[i] == node]
-        if len(exact) == 1 or len(matches) == 1:
-            return (exact or matches)[0]
-        near = [self.nodes[i] for i in matches][:5]
-        raise invalid(
-            "node",
-            node,
-            f"give one node name in full{', for instance ' + ', '.join(near) if near else ''}",
-        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -1,4 +1,6 @@
-"""Tables, covariances and ratings: the matrices of Han2024, EEG/MEG covariances, MovieLens-1M."""
+"""Tables, covariances, ratings and an embedding: the matrices of Han2024, EEG/MEG covariances,
+MovieLens-1M, the mammals of WordNet.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,13 @@ _MOVIELENS = PublicFile(
     ("https://files.grouplens.org/datasets/movielens/ml-1m.zip",),
     "md5:c4d9eecfca2ab87c1945afe126590906",
     "research use, no redistribution (GroupLens)",
+)
+_EMBEDDING = PublicFile(
+    "mammals",
+    "mammals_lorentz.npz",
+    (),
+    None,
+    "none stated: measure with it, do not redistribute (authors of RFedAGS)",
 )
 
 ERP_SCALE = 1e25  # public constant: the covariances are in T^2 or V^2 with entries of about 1e-25
@@ -98,6 +107,33 @@ def movielens_1m(*, download: bool = True) -> Ratings:
         str(path),
         licence,
     )
+
+
+def mammals_embedding(*, download: bool = True) -> dict[str, np.ndarray]:
+    """An embedding of the mammals of WordNet that was trained by the authors of RFedAGS, only where
+    it is in `RIEMDP_DATA`.
+
+    Keys: `laplacian_features` (1180, 3), `lorentz_embedding` (1180, 3) with the time coordinate
+    first, `poincare_embedding` (1180, 2), `test_feature` (3,), `test_embedding` (3,) of the word
+    'horse'. Lorentz points are projected back to the hyperboloid (the file stores them to limited
+    accuracy).
+    """
+    path = find(_EMBEDDING, download=download)
+    keys = (
+        "laplacian_features",
+        "lorentz_embedding",
+        "poincare_embedding",
+        "test_feature",
+        "test_embedding",
+    )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key].astype(np.float64) for key in keys}
+    except (OSError, KeyError, ValueError, EOFError) as error:
+        raise unreadable(path, f"it needs the arrays {', '.join(keys)} ({error})") from error
+    for key in ("lorentz_embedding", "test_embedding"):
+        arrays[key][..., 0] = np.sqrt(1.0 + np.sum(arrays[key][..., 1:] ** 2, axis=-1))
+    return arrays
 
 
 def _read_mat(

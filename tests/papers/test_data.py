@@ -17,7 +17,6 @@ import pytest
 
 from papers import data as datasets
 from papers.data import files as _files
-from papers.data import graphs as _graphs
 from papers.data import images as _images
 from papers.data import tables as _tables
 from riemdp import DataUnavailable, InvalidArgument
@@ -190,8 +189,7 @@ def test_nothing_there_and_no_network(folders, monkeypatch):
         _tables._SATIMAGE_MAT,
         _tables._ERP,
         _tables._MOVIELENS,
-        _graphs._CLOSURE,
-        _graphs._EMBEDDING,
+        _tables._EMBEDDING,
     ]
     for file in files:
         with pytest.raises(DataUnavailable) as caught:
@@ -259,37 +257,6 @@ def test_download_is_checked_and_shown(folders, tmp_path):
         thread.join()
 
 
-def test_laplacian_eigenmap_of_a_path_graph():
-    """On a cycle the eigenvalues of the normalised Laplacian are 1 - cos(2 pi k / n): checked
-    against the definition.
-    """
-    n = 9
-    edges = np.array([(i, i + 1) for i in range(n - 1)])
-    graph = datasets.Graph(tuple(f"node{i}.n.01" for i in range(n)), edges, "path", "test", "none")
-    features = datasets.laplacian_eigenmap(graph, 3)
-    adjacency = np.zeros((n, n))
-    adjacency[edges[:, 0], edges[:, 1]] = adjacency[edges[:, 1], edges[:, 0]] = 1
-    degree = adjacency.sum(axis=1)
-    walk = (
-        np.eye(n) - adjacency / degree[:, None]
-    )  # random-walk Laplacian: its eigenvectors are the features
-    expected = 1 - np.cos(np.pi * np.arange(1, 4) / (n - 1))
-    np.testing.assert_allclose(walk @ features, features * expected, atol=1e-10)
-    assert graph.index("node3") == 3
-    assert graph.index("node3.n.01") == 3
-    with pytest.raises(InvalidArgument, match="node"):
-        graph.index("node")
-    split = datasets.Graph(
-        ("a.n.01", "b.n.01", "c.n.01", "d.n.01"),
-        np.array([(0, 1), (2, 3)]),
-        "two parts",
-        "test",
-        "none",
-    )
-    with pytest.raises(InvalidArgument, match="connected"):
-        datasets.laplacian_eigenmap(split, 1)
-
-
 @pytest.mark.skipif(
     not REAL, reason="RIEMDP_DATA is not set: the real files are not on this machine"
 )
@@ -303,11 +270,6 @@ def test_real_files():
         np.bincount(erp.labels)
     ) == [49, 53, 57, 57]
     assert np.linalg.eigvalsh(erp.matrices).min() > 0
-    mammals = datasets.wordnet_mammals()
-    assert (len(mammals), len(mammals.edges)) == (1180, 6540)
-    features = datasets.laplacian_eigenmap(mammals)
-    assert features.shape == (1180, 3)
-    assert np.all(np.isfinite(features))
     points = datasets.mammals_embedding()["lorentz_embedding"]
     np.testing.assert_allclose(
         -(points[:, 0] ** 2) + np.sum(points[:, 1:] ** 2, axis=1), -1, atol=1e-8
