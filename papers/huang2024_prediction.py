@@ -20,15 +20,15 @@ from .huang2024_runs import (
     Federation,
     assemble,
     panels_of,
+    pooled,
     run_federation,
     truth_words,
-    without_noise,
 )
 from .panels import Panel
 from .registry import Context, Result, experiment
 from .runs import Curves, curve_rows, curve_series
 from .summaries import mammals
-from .utpala2023_risk import disk_points
+from .utpala2023_risk import disk_points, without_noise
 
 
 def prediction_federation(
@@ -119,7 +119,7 @@ def _prediction_runs(quick: bool, seed: int) -> tuple[Any, ...]:
 )
 def figure_5(context: Context) -> Result:
     f, _, known, name, stand_in, curves, reached, _ = _prediction_runs(context.quick, context.seed)
-    point, best = without_noise(f.problem, f.datasets, f.initial, 4000, 5.0)
+    point, best = without_noise(f.problem, pooled(f.datasets), f.initial, 4000, 5.0)
     floor = float(f.problem.manifold.dist(point, known["truth"]))
     panels = [
         Panel(

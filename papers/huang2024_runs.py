@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from riemdp import problems
 from riemdp.datasets import covariance_descriptors, descriptor_ball
 from riemdp.federated import PriRFed, plan_federated, run_in_process
 from riemdp.manifolds import SPDAffineInvariant
-from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
+from riemdp.optimizers import DPRSGD, DPRSVRG
 from riemdp.privacy import Budget
 
 from .data import digits, histology_patches, mnist, pathmnist
@@ -26,7 +27,7 @@ from .registry import Context, Result, experiment
 from .reimherr2021_data import wishart_in_ball
 from .runs import Curves, curve_rows, curve_series, ending, epsilon_words, repeat, wins
 from .summaries import with_stand_in
-from .utpala2023_risk import published_sigma
+from .utpala2023_risk import published_sigma, without_noise
 
 SGD, SVRG = "DP-RSGD", "DP-RSVRG"
 P, C = "published noise", "certified noise"
@@ -122,25 +123,16 @@ def run_federation(
     every = max(1, f.rounds // context.choose(*points))
     for name, (local, sigma) in locals_of(f).items():
         plan = PriRFed(f.problem, local, rounds=f.rounds, agents_per_round=f.sampled)
-
-        def one(i: int, plan: Any = plan, sigma: float = sigma) -> Any:
-            given = {"rng": i, "noise_std": sigma, "record_every": every}
-            return run_in_process(plan, f.datasets, f.initial, **given)
-
+        given = {"noise_std": sigma, "record_every": every}
+        one = functools.partial(run_in_process, plan, f.datasets, f.initial, **given)
         out[name] = repeat(one, runs=runs, seed=context.seed, against="step", measure=measure)
     context.report(f.label)
     return out
 
 
-def without_noise(
-    problem: Any, datasets: Sequence[Any], initial: Any, steps: int, rate: float
-) -> tuple[Any, float]:
-    """(point, objective) of gradient descent on all records: the true values. Not private."""
-    pooled = jax.tree.map(
-        lambda *parts: jnp.concatenate([jnp.asarray(p) for p in parts]), *datasets
-    )
-    done = private_minimize(problem, pooled, initial, DPRGD(steps, rate, 1.0), None, rng=0)
-    return done.value, float(problem.objective(done.value, pooled))
+def pooled(datasets: Sequence[Any]) -> Any:
+    """The records of all agents."""
+    return jax.tree.map(lambda *parts: jnp.concatenate([jnp.asarray(p) for p in parts]), *datasets)
 
 
 def truth_words(
@@ -424,7 +416,7 @@ def _frechet(
     for count in agents:
         problem, parts, start = build(count)
         size = len(parts[0])
-        _, best = without_noise(problem, parts, start, 80, steps_rate)
+        _, best = without_noise(problem, pooled(parts), start, 80, steps_rate)
         f = Federation(
             f"N = {count}, N_i = {size}",
             problem,

@@ -34,21 +34,21 @@ class Curves:
 
 
 def repeat(
-    one: Callable[[int], Any],
+    one: Callable[..., Any],
     *,
     runs: int,
     seed: int,
     against: str = "gradient_calls",
     measure: Callable[[Any], float],
 ) -> Curves:
-    """`one(seed)` makes a result with a history; `measure(row)` is the height of the curve at a
+    """`one(rng=seed)` makes a result with a history; `measure(row)` is the height of the curve at a
     recorded row.
     """
     xs, ys, last = [], [], None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         for i in range(runs):
-            last = one(seed + i)
+            last = one(rng=seed + i)
             xs.append([getattr(row, against) for row in last.history])
             ys.append([measure(row) for row in last.history])
     assert last is not None

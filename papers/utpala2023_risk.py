@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,23 +93,15 @@ def run_task(task: Task, epsilon: float, *, runs: int, seed: int) -> dict[str, C
             given: dict[str, Any] = {"budget": Budget(epsilon, DELTA)}
             if kind == "published":
                 given = {"noise_std": published_sigma(queries, task.clip, n, epsilon)}
-
-            def one(
-                i: int,
-                optimizer: Any = optimizer,
-                given: dict[str, Any] = given,
-                every: int = every,
-            ) -> Any:
-                return private_minimize(
-                    task.problem,
-                    task.data,
-                    task.initial,
-                    optimizer,
-                    rng=i,
-                    record_every=every,
-                    **given,
-                )
-
+            one = functools.partial(
+                private_minimize,
+                task.problem,
+                task.data,
+                task.initial,
+                optimizer,
+                record_every=every,
+                **given,
+            )
             label = name if name == ANCHORED else f"{name}, {kind} noise"
             out[label] = repeat(
                 one, runs=runs, seed=seed, measure=lambda row: row.objective - task.best
@@ -116,12 +109,14 @@ def run_task(task: Task, epsilon: float, *, runs: int, seed: int) -> dict[str, C
     return out
 
 
-def _least(problem: Any, data: Any, start: Any, steps: int, rate: float) -> float:
-    """The least objective, by gradient descent without noise (not private: for the excess risk of a
-    simulation).
+def without_noise(
+    problem: Any, data: Any, start: Any, steps: int, rate: float
+) -> tuple[Any, float]:
+    """(point, objective) of gradient descent: the least, for the excess risk of a simulation. Not
+    private.
     """
     done = private_minimize(problem, data, start, DPRGD(steps, rate, 1.0), None, rng=0)
-    return float(problem.objective(done.value, data))
+    return done.value, float(problem.objective(done.value, data))
 
 
 # -----------------------------------------------------------------------------
@@ -139,20 +134,9 @@ def descriptor_tasks(context: Context) -> tuple[list[Task], str, bool]:
     for label in range(context.choose(1, 2)):
         chosen = images.of_class(label)[: context.choose(800, None)]
         x = np.asarray(covariance_descriptors(chosen))
-        best = _least(problem, x, start, 60, 0.4)
-        rates, passes = (2.0, 0.02, 0.05), context.choose(4, 10)
-        tasks.append(
-            Task(
-                f"{images.classes[label]}, n = {len(x)}",
-                problem,
-                x,
-                start,
-                best,
-                1.0,
-                rates,
-                passes,
-            )
-        )
+        _, best = without_noise(problem, x, start, 60, 0.4)
+        name, rates, passes = images.classes[label], (2.0, 0.02, 0.05), context.choose(4, 10)
+        tasks.append(Task(f"{name}, n = {len(x)}", problem, x, start, best, 1.0, rates, passes))
     return (
         tasks,
         f"{images.name}, covariance descriptors 11x11 ({', '.join(t.label for t in tasks)})",
@@ -175,18 +159,8 @@ def digit_tasks(context: Context) -> tuple[list[Task], str, bool]:
         problem = problems.principal_eigenvector(z.shape[1])
         start = np.full(z.shape[1], 1 / math.sqrt(z.shape[1]))
         best = -float(np.linalg.svd(z, compute_uv=False)[0] ** 2 / len(z))
-        tasks.append(
-            Task(
-                f"digit {label}, n = {len(z)}",
-                problem,
-                z,
-                start,
-                best,
-                0.1,
-                (2.0, 0.01, 0.02),
-                context.choose(4, 10),
-            )
-        )
+        name, rates, passes = f"digit {label}", (2.0, 0.01, 0.02), context.choose(4, 10)
+        tasks.append(Task(f"{name}, n = {len(z)}", problem, z, start, best, 0.1, rates, passes))
     return (
         tasks,
         f"{images.name} ({', '.join(t.label for t in tasks)}), rows of unit length",
@@ -212,7 +186,7 @@ def embedding_tasks(context: Context) -> tuple[list[Task], str, bool]:
     y = disk_points(found)
     problem = problems.frechet_mean(PoincareBall(2))
     start = np.array([0.3, 0.3])
-    best = _least(problem, y, start, 200, 0.1)
+    _, best = without_noise(problem, y, start, 200, 0.1)
     task = Task(
         f"n = {len(y)}", problem, y, start, best, 1.0, (0.6, 0.005, 0.02), context.choose(8, 20)
     )
@@ -231,7 +205,7 @@ def disk_points(found: dict[str, np.ndarray]) -> np.ndarray:
 # figures
 def _figure(context: Context, made: tuple[list[Task], str, bool], paper_shows: str) -> Result:
     tasks, data, stand_in = made
-    runs = context.choose(20, 20)
+    runs = 20
     rows, panels, results = [], [], []
     for task in tasks:
         for epsilon in context.choose((0.1, 0.5), (0.1, 0.3, 0.5)):

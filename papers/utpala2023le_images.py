@@ -143,7 +143,7 @@ def _private_class_means(
     """Rows, panels and words for the collections; `shown`: which of the four classes get a panel
     (and real releases).
     """
-    runs = context.choose(20, 20)
+    runs = 20
     rows: list[dict[str, Any]] = []
     panels, words, ratios, middles = [], [], [], []
     any_stand_in = False
