@@ -111,30 +111,15 @@ def two_by_two(images: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
 
 # -----------------------------------------------------------------------------
 # arms
-def excess_risk(
-    manifold: Any, X: np.ndarray, optimum: Any, rows: int = 0, width: int = 0
-) -> Callable[[Any], np.ndarray]:
-    """points (m, 2, 2) -> F(point) - F(optimum), F the mean squared distance.
+def excess_risk(manifold: Any, X: np.ndarray, optimum: Any) -> Callable[[Any], np.ndarray]:
+    """points (m, 2, 2) -> F(point) - F(optimum), F the mean squared distance."""
 
-    Points and records are padded to `rows` and `width` by repeating the last one and what was
-    padded is left out of the means, so that one compilation serves every n of a figure.
-    """
-    n = len(X)
-    records = _repeat_last(np.asarray(X), width)
+    def values(points: Any) -> np.ndarray:
+        distances = manifold.squared_dist(np.asarray(points)[:, None], X[None])
+        return np.mean(np.asarray(distances), axis=1)
 
-    def values(points: np.ndarray) -> np.ndarray:
-        distances = np.asarray(
-            manifold.squared_dist(_repeat_last(points, rows)[:, None], records[None])
-        )
-        return np.mean(distances[: len(points), :n], axis=1)
-
-    least = float(values(np.asarray(optimum)[None])[0])
-    return lambda points: values(np.asarray(points)) - least
-
-
-def _repeat_last(x: np.ndarray, count: int) -> np.ndarray:
-    """`x` with its last entry repeated until it has `count` entries (never fewer than it has)."""
-    return x if len(x) >= count else np.concatenate([x, np.repeat(x[-1:], count - len(x), axis=0)])
+    least = float(values([optimum])[0])
+    return lambda points: values(points) - least
 
 
 def gradient_runs(
@@ -165,19 +150,17 @@ def mean_arms(
     runs: int,
     seed: int,
     diameter: float,
-    width: int = 0,
 ) -> dict[str, np.ndarray]:
     """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out.
-    `width`: see `excess_risk`.
 
     `diameter` is the paper's D_W, which bounds the gradient norm there: sigma^2 = T log(1/delta)
     D^2 / (n eps)^2, T = n.
     """
     n, budget, bures = len(X), Budget(epsilon, DELTA), isinstance(manifold, SPDBuresWasserstein)
     domain = ball.on(manifold)
-    X = np.asarray(ball.clamp(manifold, _repeat_last(X, width)))[:n]
+    X = np.asarray(ball.clamp(manifold, X))
     optimum = frechet_mean(manifold, X).value
-    risk = excess_risk(manifold, X, optimum, runs, width)
+    risk = excess_risk(manifold, X, optimum)
     start = random_start(seed)
     stated = 2 * math.sqrt(n * math.log(1 / DELTA)) * diameter / (n * epsilon)
     sensitivity = 2 * (2 * ball.radius) / n  # of the averaged gradient of d^2, clipped to 2 r
@@ -216,8 +199,7 @@ def mean_arms(
         ]
         # moved into the ball also where that is not proved to help
         found[name] = risk(np.asarray(ball.clamp(manifold, np.stack([r.value for r in released]))))
-    # Padded with records of weight zero: one compilation serves every n.
-    gradient = MeanGradient(manifold, _repeat_last(X, width), np.arange(max(n, width)) < n)
+    gradient = MeanGradient(manifold, X)
     kng = KNormGradient(
         manifold,
         objective_gradient=gradient,
@@ -365,9 +347,7 @@ def _against_n(
     def at(i: int, n: float) -> dict[str, np.ndarray]:
         context.report(f"n = {n:g}")
         X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), radius)
-        return mean_arms(
-            manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, stated, max(sizes)
-        )
+        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, stated)
 
     rows, values = _sweep(sizes, at, "n")
     return rows, values, *_verdict(values, sizes, "n", 0.01, sizes, runs)
