@@ -13,7 +13,8 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from types import FrameType
 from typing import SupportsFloat, TypeGuard
 
 
@@ -49,12 +50,36 @@ class RiemdpWarning(UserWarning):
     """Base class of the warnings of this library, so that they can be filtered by name."""
 
 
-def warn_with_release(sentence: str, stacklevel: int = 2) -> None:
+# A warning points to the first line of none of these: to the user's own.
+_INSIDE = frozenset({"riemdp", "sklearn", "joblib", "contextlib"})
+
+
+def warn(sentence: str, category: type[RiemdpWarning] = RiemdpWarning) -> None:
+    """Warn of something, at the line of the program that called this library."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_within(frame, _INSIDE):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        sentence,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def is_within(frame: FrameType, packages: Container[str]) -> bool:
+    """Whether what runs there is code of one of these packages."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages
+
+
+def warn_with_release(sentence: str) -> None:
     """Say something of what is charged and drawn already. Where warnings are errors the release
     comes all the same, for it is paid: it says the sentence itself, printed and in its report.
     """
     with contextlib.suppress(RiemdpWarning):
-        warnings.warn(sentence, RiemdpWarning, stacklevel=stacklevel + 1)
+        warn(sentence)
 
 
 class ConvergenceWarning(RiemdpWarning):

@@ -39,4 +39,4 @@ def keep_fit(
     estimator._keep_cost(guarantee.quoted_at(budget.delta), budget, reproducible=reproducible)
     facts = [one.facts for one in ([made] if isinstance(made, Release) else made)]
     counts = *(each.valid for each in facts), *(each.outside for each in facts)
-    warn_of_counts(*counts, stacklevel=5)
+    warn_of_counts(*counts)

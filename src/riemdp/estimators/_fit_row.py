@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import ClassVar
 
-from .._errors import RiemdpWarning
+from .._errors import warn
 from ..releases._table import PlanRow, smallest_count
 
 
@@ -56,7 +55,7 @@ class FitRow(PlanRow):
     def warn(self, who: str) -> None:
         """Say it, before anything is spent, and from public numbers."""
         if self.is_useless:
-            warnings.warn(f"{who}: {self.told}", RiemdpWarning, stacklevel=4)
+            warn(f"{who}: {self.told}")
 
     @classmethod
     def limits(cls) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, RiemdpWarning, invalid, warn_with_release
+from .._errors import InvalidArgument, invalid, warn, warn_with_release
 from .._isolation import isolation
 from ..domains import Ball
 from ..domains._labels import admit_labels
@@ -182,7 +181,7 @@ class PrivateSearchCV(Spending, MetaEstimatorMixin, BaseEstimator):
             len(settings), admitted.n, budget, runs=self.runs, held_out=self.held_out
         )
         if plan.is_useless:
-            warnings.warn(f"PrivateSearchCV: {plan.told}", RiemdpWarning, stacklevel=2)
+            warn(f"PrivateSearchCV: {plan.told}")
         models = [self._with(setting, plan.one) for setting in settings]
         fits, held = _divided(models, admitted, plan.held, y)
         ready = _best_of(models, fits, held, plan, unit_of(admitted.members))

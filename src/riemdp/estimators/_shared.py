@@ -74,8 +74,7 @@ class Spending:
                 " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
                 " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
                 " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once, with n_jobs=1: other"
-                " processes do not see a ledger in memory, and refuse. This is said once",
-                stacklevel=3,
+                " processes do not see a ledger in memory, and refuse. This is said once"
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import warnings
 import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .._errors import RiemdpWarning
+from .._errors import is_within, warn
 
 _told_of: Callable[[], Any] = object  # gives the groups that were last warned of, if they live
 
@@ -30,18 +29,13 @@ def warn_of_groups(estimator: str) -> None:
         return
     with contextlib.suppress(TypeError):  # of a list no weak reference can be kept: said again
         _told_of = weakref.ref(groups)
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and _is_within(frame, "riemdp", "sklearn", "joblib"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(
+    warn(
         f"{call} was given `groups`, and they decide only how records are split: {estimator}.fit"
         " does not get them, and protects one record, not one person. To protect persons, give"
         ' params={"groups": groups} to cross_validate and the like; or call'
         " sklearn.set_config(enable_metadata_routing=True) and the estimator's"
         " set_fit_request(groups=True), with which fit and splitter both get what params (of"
-        " GridSearchCV.fit: groups=groups) holds. See docs/howto/estimators.md",
-        RiemdpWarning,
-        stacklevel=level,
+        " GridSearchCV.fit: groups=groups) holds. See docs/howto/estimators.md"
     )
 
 
@@ -52,7 +46,7 @@ def _splitting_call() -> tuple[str | None, Any]:
     found: tuple[str | None, Any] = None, None
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if _is_within(frame, "sklearn"):
+        if is_within(frame, {"sklearn"}):
             groups, to_fit = _given(frame.f_locals)
             if groups is not None:
                 fits_too = any(k == "groups" or k.endswith("__groups") for k in to_fit)
@@ -71,7 +65,3 @@ def _given(names: dict[str, Any]) -> tuple[Any, Any]:
         return None, ()
     to_split, to_fit = routed["splitter"].get("split", {}), routed["estimator"].get("fit", {})
     return to_split.get("groups"), to_fit
-
-
-def _is_within(frame: FrameType, *packages: str) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages

@@ -9,14 +9,13 @@ import email.utils
 import http.client
 import socket
 import ssl
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, RiemdpWarning
+from .._errors import InvalidArgument, RiemdpError, warn
 from ..domains._check import check_records
 from ..domains._label_file import read_labels
 from ._door import admit, protocol_of
@@ -192,7 +191,7 @@ def _problems_of_time(
     days = (end - now.timestamp()) / 86400.0
     if days < _SOON:
         words = f"the certificate of {server} expires in {max(days, 0.0):.0f} days. {_NEW}"
-        warnings.warn(words, RiemdpWarning, stacklevel=3)
+        warn(words)
     return found
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid, warn
 from ..manifolds._base import Point
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account
@@ -145,11 +144,10 @@ def run_in_process(
     server = Coordinator(prirfed, plan, sizes, point, budget, source)
     Account(ledger).check(plan.guarantee)
     if record_every:
-        warnings.warn(
+        warn(
             "record_every computes objectives from the private records without noise: the history"
             " is NOT private",
             NotPrivateWarning,
-            stacklevel=2,
         )
     permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None

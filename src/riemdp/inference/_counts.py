@@ -166,11 +166,9 @@ def told_of_people(details: Mapping[str, Any]) -> dict[str, Any]:
     return {**details, **told}
 
 
-def warn_of_counts(*counts: OutsideCount | ValidCount | None, stacklevel: int = 3) -> None:
-    """Issue the `caution` of the first released count that has one as a `RiemdpWarning`;
-    `stacklevel` is as that of `warnings.warn`, from here.
-    """
+def warn_of_counts(*counts: OutsideCount | ValidCount | None) -> None:
+    """Issue the `caution` of the first released count that has one as a `RiemdpWarning`."""
     for count in counts:
         if count is not None and count.caution is not None:
-            warn_with_release(count.caution, stacklevel)
+            warn_with_release(count.caution)
             return

@@ -158,7 +158,7 @@ class Release:
         """Say so in a `RiemdpWarning`."""
         much = self._much_noise()
         if much is not None:
-            warn_with_release(much.caution, stacklevel=3)
+            warn_with_release(much.caution)
 
     @property
     def _shown(self) -> Any:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from functools import partial
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid, truth
+from .._errors import (
+    InvalidArgument,
+    NotPrivateWarning,
+    integer,
+    interrupts,
+    invalid,
+    truth,
+    warn,
+)
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
@@ -120,11 +127,10 @@ def private_minimize(
     with interrupts():
         given = _given(problem, data, initial, optimizer, budget, noise_std, whose)
         if record_every:
-            warnings.warn(
+            warn(
                 "record_every computes objectives from the private records without noise: the"
                 " history is NOT private",
                 NotPrivateWarning,
-                stacklevel=2,
             )
         return _carried_out(given, Account(ledger), rng, record_every, progress)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
-from .._errors import RiemdpWarning
+from .._errors import warn
 from ._guarantee import PERSON, Guarantee
 
 # A best guess above this is called almost certain. A pure guarantee reaches it at epsilon 4.6.
@@ -50,4 +49,4 @@ def cautions(guarantee: Guarantee, delta: float, records: int | None) -> list[st
 def warn_of(guarantee: Guarantee, delta: float, records: int | None) -> None:
     """Issue each of `cautions` as a `RiemdpWarning`."""
     for sentence in cautions(guarantee, delta, records):
-        warnings.warn(sentence, RiemdpWarning, stacklevel=3)
+        warn(sentence)

@@ -19,12 +19,11 @@ import os
 import secrets
 import tempfile
 import threading
-import warnings
 import weakref
 from pathlib import Path
 from typing import IO, Any
 
-from .._errors import InvalidArgument, RiemdpError, RiemdpWarning
+from .._errors import InvalidArgument, RiemdpError, warn
 from .._locks import hold, is_held, is_same, let_go
 
 _HANDED_DOWN = "riemdp"
@@ -96,12 +95,10 @@ def keep_telling() -> None:
         if _own.shown is None or is_same(_own.shown, _own.place):
             return
         _own.shown = _held()
-    warnings.warn(
+    warn(
         f"{_own.place}, which tells worker processes of an open ledger, was deleted. What they"
         " released meanwhile without ledger=... was charged to nothing: add it by hand. Keep"
-        " programs that clean up from that folder, or set TMPDIR to another one",
-        RiemdpWarning,
-        stacklevel=3,
+        " programs that clean up from that folder, or set TMPDIR to another one"
     )
 
 

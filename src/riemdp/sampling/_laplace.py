@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, SlowSamplerWarning, invalid
+from .._errors import InvalidArgument, SlowSamplerWarning, invalid, warn
 from .._trees import leaves, map_leaves
 from ..manifolds import (
     AbstractManifold,
@@ -128,11 +127,10 @@ def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
         why = f"exact sampling on {manifold!r} would take {many} tries a draw; use {remedy}"
         raise InvalidArgument(why)
     if tries > SLOW:
-        warnings.warn(
+        warn(
             f"exact sampling on {manifold!r} takes about {tries:.0f} tries a draw at this scale;"
             f" {remedy} is faster",
             SlowSamplerWarning,
-            stacklevel=3,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _linalg
-from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
+from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real, warn
 from .._isolation import isolated
 from .._namespace import Floats
 from .._trees import map_leaves
@@ -118,23 +117,21 @@ def frechet_mean(
     _check_records(manifold, records, n)
     result, caution = _solved(manifold, records, w, tol)
     if caution is not None:
-        warnings.warn(caution, SpreadWarning, stacklevel=2)
+        warn(caution, SpreadWarning)
     if not result.converged:
-        warnings.warn(
+        warn(
             f"the Fréchet mean on {manifold!r} stopped after {result.iterations} passes with a"
             f" residual above tol = {tol:g}; the records may be spread too widely, or tol may be"
             " below what float64 can reach for them",
             ConvergenceWarning,
-            stacklevel=2,
         )
     elif caution is not None and not _is_minimum(manifold, result.value, records, w):
         result = replace(result, converged=False)
-        warnings.warn(
+        warn(
             f"the Fréchet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
             " some direction leads down from it. Clamp the records into a smaller public ball"
             " (riemdp.Ball)",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return replace(result, value=held(result.value))
 
