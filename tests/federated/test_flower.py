@@ -496,6 +496,30 @@ def test_a_node_is_not_pinned_with_an_engine_of_another_version(monkeypatch):
     assert engine._verify_fab is before
 
 
+@messages
+def test_what_ends_a_node_is_one_line(monkeypatch, capsys):
+    """Whatever the engine raises, in whichever thread: its server was restarted, for instance."""
+    import threading
+
+    from flwr.supernode import cli
+
+    from riemdp.federated.flower import supernode
+
+    for place, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "argv")):
+        monkeypatch.setattr(place, name, getattr(place, name))  # put back afterwards
+    monkeypatch.setattr(supernode, "pin", lambda _: None)
+    monkeypatch.setattr(cli, "flower_supernode", lambda: None)
+    sys.argv = ["supernode", "--bundle", "ab" * 32]
+    supernode.main()
+    thread = threading.Thread(target=lambda: 1 // 0)
+    thread.start()
+    thread.join()
+    sys.excepthook(ValueError, ValueError("401"), None)
+    threading.excepthook(SimpleNamespace(exc_type=SystemExit, exc_value=None))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1] for line in said] == ["ZeroDivisionError", "ValueError"]
+
+
 # ------------------------------------------------------------------------------------------------
 # many sites in one process
 @messages

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import threading
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -65,6 +66,12 @@ def pin(bundle: str) -> None:
     engine._verify_fab = is_the_bundle
 
 
+def _ended(kind: type[BaseException], error: BaseException | None, *_: object) -> None:
+    """What ended the node, in one line: where the server was restarted the engine raises."""
+    if not issubclass(kind, SystemExit):
+        print(f"the node ends: {kind.__name__}: {error}"[:300], file=sys.stderr)
+
+
 def main() -> None:
     """`--bundle SHA256`, then whatever `flower-supernode` takes."""
     arguments = sys.argv[1:]
@@ -76,6 +83,8 @@ def main() -> None:
         sys.exit(str(error))
     from flwr.supernode.cli import flower_supernode
 
+    sys.excepthook = _ended
+    threading.excepthook = lambda raised: _ended(raised.exc_type, raised.exc_value)
     sys.argv = ["flower-supernode", *arguments[2:]]
     flower_supernode()
 
