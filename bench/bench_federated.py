@@ -52,52 +52,50 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
     """Milliseconds a round, in process beside the same over Flower's messages; both with noise from
     the operating system.
     """
-    from riemdp.federated import flower, run_in_process
-
     data = mnist_agents()
     problem = problems.principal_eigenvector(data[0].shape[1], row_norm=1.0)
     start = np.full(data[0].shape[1], data[0].shape[1] ** -0.5)
     everything = np.concatenate(data)
     best = float(np.linalg.eigvalsh(everything.T @ everything / len(everything))[-1])
-    budget, rows = Budget(1.0, 1e-5), []
+    rows = []
     for name, local in locals_of(len(data[0])).items():
         prirfed = PriRFed(problem, local, rounds=rounds, agents_per_round=SAMPLED)
-        run_in_process(
-            PriRFed(problem, local, rounds=2, agents_per_round=SAMPLED), data, start, noise_std=0.01
-        )
-        riemdp.federated.plan_federated(
-            prirfed, [len(d) for d in data], budget
-        )  # compiled and calibrated before the clock runs
-        took = {}
-        for way, call in (("in process", run_in_process), ("messages", flower.simulate)):
-            begin = time.perf_counter()
-            done = call(prirfed, data, start, budget)
-            took[way] = (time.perf_counter() - begin) / rounds
-            w = np.asarray(done.value)
-            explained = float(np.mean((everything @ w) ** 2)) / best
-            print(
-                f"{name}, {way}: {1e3 * took[way]:.1f} ms a round,"
-                f" {done.guarantee.epsilon(1e-5):.4g} at 1e-5, sigma {done.sigma:.3g}, explains"
-                f" {explained:.4f} of what the eigenvector does",
-                flush=True,
-            )
+        took, values = both_ways(prirfed, data, start)
+        explained = [float(np.mean((everything @ w) ** 2)) / best for w in values]
+        print(f"{name}: explains {explained} of what the eigenvector does", flush=True)
         rows.append(
             comparison(
                 f"simulated round in process, MNIST eigenvector, N = {AGENTS}, s = {SAMPLED}, T ="
                 f" {rounds}, {name}",
                 "the same over Flower's messages",
-                Paired.of([took["in process"]], [took["messages"]]),
+                took,
             )
         )
     return rows
+
+
+def both_ways(prirfed: PriRFed, data: list[np.ndarray], start: Any) -> tuple[Paired, list[Any]]:
+    """Seconds a round in process and over messages, and the points that were found."""
+    from riemdp.federated import flower, plan_federated, run_in_process
+
+    budget, took, values = Budget(1.0, 1e-5), [], []
+    # compiled and calibrated before the clock runs
+    run_in_process(dataclasses.replace(prirfed, rounds=2), data, start, budget)
+    plan_federated(prirfed, [len(d) for d in data], budget)
+    for call in (run_in_process, flower.simulate):
+        begin = time.perf_counter()
+        done = call(prirfed, data, start, budget)
+        took.append((time.perf_counter() - begin) / prirfed.rounds)
+        values.append(np.asarray(done.value))
+        moved = sum(r.moved for r in done.rounds)
+        print(f"{took[-1]:.3g} s a round, {moved} moved, {done.guarantee}", flush=True)
+    return Paired.of(took[:1], took[1:]), values
 
 
 # -----------------------------------------------------------------------------
 # secure sums
 def secure(rounds: int = 3) -> list[Row]:
     """Seconds a round of 100 virtual sites under secure sums, in process beside the engine."""
-    from riemdp.federated import flower, run_in_process
-
     space = riemdp.SPDLogEuclidean(11)
     problem = problems.frechet_mean(space, ball=riemdp.Ball(space.origin, 2.0))
     source, data = riemdp.noise_source(1), []
@@ -109,26 +107,13 @@ def secure(rounds: int = 3) -> list[Row]:
     prirfed = PriRFed(
         problem, local, rounds=rounds, agents_per_round=AGENTS, noise="shared", tolerated=10
     )
-    start, budget, took = space.origin, Budget(1.0, 1e-5), {}
-    run_in_process(
-        dataclasses.replace(prirfed, rounds=1), data, start, budget
-    )  # compiled before the clock runs
-    for way, call in (("in process", run_in_process), ("messages", flower.simulate)):
-        begin = time.perf_counter()
-        done = call(prirfed, data, start, budget)
-        took[way] = (time.perf_counter() - begin) / rounds
-        moved = sum(r.moved for r in done.rounds)
-        print(
-            f"secure sums, {way}: {took[way]:.2f} s a round, {moved} of {rounds} rounds had a sum,"
-            f" {done.guarantee.epsilon(1e-5):.4g} at 1e-5, noise {done.sigma:.3g}",
-            flush=True,
-        )
+    took, _ = both_ways(prirfed, data, space.origin)
     print("bytes of a message:", message_sizes(np.asarray(space.origin), space.dim))
     return [
         comparison(
             f"simulated round in process, secure sums, N = {AGENTS}, 66 coordinates, T = {rounds}",
             "the same over Flower's messages",
-            Paired.of([took["in process"]], [took["messages"]]),
+            took,
             unit="s",
         )
     ]

@@ -184,25 +184,14 @@ def mean_arms(
         found["FM-LAP, published noise"] = risk(
             np.asarray(riemannian_laplace(seed + 3, affine, optimum, loose, (runs,)))
         )
+    mean = functools.partial(private_frechet_mean, manifold, X, ball, budget, count_outside=False)
     for name, mechanism in _RELEASES.items():
-        released = [
-            private_frechet_mean(
-                manifold,
-                X,
-                ball,
-                budget,
-                mechanism=mechanism,
-                rng=seed + 10 + i,
-                count_outside=False,
-            )
-            for i in range(runs)
-        ]
+        released = [mean(mechanism=mechanism, rng=seed + 10 + i).value for i in range(runs)]
         # moved into the ball also where that is not proved to help
-        found[name] = risk(np.asarray(ball.clamp(manifold, np.stack([r.value for r in released]))))
-    gradient = MeanGradient(manifold, X)
+        found[name] = risk(np.asarray(ball.clamp(manifold, np.stack(released))))
     kng = KNormGradient(
         manifold,
-        objective_gradient=gradient,
+        objective_gradient=MeanGradient(manifold, X),
         epsilon=epsilon,
         ball=ball,
         sensitivity=FrechetMean(domain, n).gradient_sensitivity,
@@ -261,13 +250,10 @@ def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
         for name in names:
             at = [x for x in xs if x in values[name]]
             if at:
-                middle, low, high = zip(*(quartiles(values[name][x]) for x in at), strict=True)
-                plain, short = name in _ALONE, _SHORT.get(name, name.split(",")[0])
-                series.append(
-                    Series(short, at, middle, kind="curve")
-                    if plain
-                    else Series(short, at, middle, low, high)
-                )
+                middle, *band = zip(*(quartiles(values[name][x]) for x in at), strict=True)
+                short, plain = _SHORT.get(name, name.split(",")[0]), name in _ALONE
+                look = {"kind": "curve"} if plain else dict(zip(("low", "high"), band, strict=True))
+                series.append(Series(short, at, middle, **look))
         return series
 
     ylabel = "excess risk F − F*"
@@ -358,11 +344,8 @@ def _against_n(
     "Private Fréchet mean on SPD(2), synthetic: excess risk against the number of records",
 )
 def figure_1a(context: Context) -> Result:
-    sizes, runs, eps = (
-        context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300)),
-        context.choose(20, 100),
-        0.1,
-    )
+    sizes = context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300))
+    runs, eps = context.choose(20, 100), 0.1
     rows, values, published, certified = _against_n(
         context, SPDAffineInvariant(2), sizes, runs, eps, radius=1.0, stated=1.0
     )
@@ -395,10 +378,8 @@ def figure_1a(context: Context) -> Result:
 
 def _on_images(context: Context, load: Callable[[], Any], words: str, title: str) -> Result:
     manifold, ball = SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
-    epsilons, runs = (
-        context.choose((0.1, 0.5, 1.0), (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)),
-        context.choose(20, 100),
-    )
+    epsilons = context.choose((0.1, 0.5, 1.0), (0.1, 0.2, 0.4, 0.6, 0.8, 1.0))
+    runs = context.choose(20, 100)
     X = two_by_two(np.asarray(load().images), context.seed)
     inside = float(np.mean(np.asarray(ball.contains(manifold, X))))
 
@@ -453,11 +434,8 @@ def figure_1c(context: Context) -> Result:
     "Private Bures-Wasserstein barycentre on SPD(2): excess risk against the number of records",
 )
 def figure_2a(context: Context) -> Result:
-    sizes, runs, eps = (
-        context.choose((20, 60, 140), (20, 40, 80, 140, 240)),
-        context.choose(20, 100),
-        0.1,
-    )
+    sizes = context.choose((20, 60, 140), (20, 40, 80, 140, 240))
+    runs, eps = context.choose(20, 100), 0.1
     rows, values, published, certified = _against_n(
         context, SPDBuresWasserstein(2), sizes, runs, eps, radius=0.15, stated=0.3
     )
