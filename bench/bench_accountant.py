@@ -49,14 +49,14 @@ def poisson() -> float:
 
 
 def by_dp_accounting() -> float:
-    law = pld.privacy_loss_distribution.from_gaussian_mechanism(Z, sampling_prob=RATE)
-    return law.self_compose(STEPS).get_epsilon_for_delta(DELTA)
+    distribution = pld.privacy_loss_distribution.from_gaussian_mechanism(Z, sampling_prob=RATE)
+    return distribution.self_compose(STEPS).get_epsilon_for_delta(DELTA)
 
 
 def by_prv_accountant() -> float:
-    law = PoissonSubsampledGaussianMechanism(noise_multiplier=Z, sampling_probability=RATE)
+    distribution = PoissonSubsampledGaussianMechanism(noise_multiplier=Z, sampling_probability=RATE)
     accountant = PRVAccountant(
-        prvs=[law], max_self_compositions=[STEPS], eps_error=0.01, delta_error=DELTA / 1000
+        prvs=[distribution], max_self_compositions=[STEPS], eps_error=0.01, delta_error=DELTA / 1000
     )
     return accountant.compute_epsilon(DELTA, [STEPS])[2]
 

@@ -4,7 +4,7 @@
 
 Ours draws from ChaCha20 with a fresh key. OpenDP's samplers are exact as well and take and return
 lists; jax-privacy's noise is a float32 normal number of a seeded generator. NumPy's rounded normal
-numbers are the floor: PCG64, no law that is exact, no secret key.
+numbers are the floor: PCG64, no distribution that is exact, no secret key.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def _packed_symmetric(k: int, rng: np.random.Generator) -> Callable[[], np.ndarr
 def _numpy_draw(
     manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator
 ) -> Callable[[], np.ndarray]:
-    """What one would write by hand in NumPy for this space (the same law, per-point work done
-    once).
+    """What one would write by hand in NumPy for this space (the same distribution, per-point
+    work done once).
     """
     n, kind = COUNT, type(manifold).__name__
     if kind == "Sphere":

@@ -16,7 +16,7 @@ import riemdp
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 disk, ball = riemdp.PoincareBall(2), riemdp.Ball(np.zeros(2), 1.4)
 rng = np.random.default_rng(0)
-start = np.array([0.25, 0.1])  # a law that is symmetric about this point
+start = np.array([0.25, 0.1])  # a distribution that is symmetric about this point
 n = 4000
 turn = np.array([[0.8, -0.6], [0.6, 0.8]])
 X = disk.exp(start, disk.from_coordinates(start, rng.normal(size=(n, 2)) * [0.6, 0.25] @ turn.T))
@@ -46,7 +46,7 @@ for axes in (whole, near):
     colors = ("#0b5c8a", "#762a83")
     for (name, region), color in zip(regions.items(), colors, strict=True):
         axes.plot(*np.asarray(region.boundary()).T, color=color, lw=1.8, label=name)
-    axes.plot(*start, "k+", ms=9, label="where the law is centred")
+    axes.plot(*start, "k+", ms=9, label="where the distribution is centred")
     axes.set_aspect("equal")
 widest = np.asarray(regions["population"].boundary())
 (low, high), middle = (widest.min(axis=0), widest.max(axis=0)), widest.mean(axis=0)

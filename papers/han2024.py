@@ -151,7 +151,7 @@ def mean_arms(
     seed: int,
     diameter: float,
 ) -> dict[str, np.ndarray]:
-    """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out.
+    """Excess risks of every method at (epsilon, 1e-3), for arms whose distribution exists.
 
     `diameter` is the paper's D_W, which bounds the gradient norm there: sigma^2 = T log(1/delta)
     D^2 / (n eps)^2, T = n.
@@ -176,7 +176,7 @@ def mean_arms(
         ),
     }
     affine = SPDAffineInvariant(2)
-    # The authors draw the affine-invariant Laplace law for both metrics.
+    # The authors draw the affine-invariant Laplace distribution for both metrics.
     loose = 4 * diameter / (n * epsilon)
     if bures:
         loose = 4 * published_sensitivity(ball.radius, domain.curvature, n) / epsilon
@@ -296,8 +296,8 @@ def _verdict(
     published = (
         f"Medians (quartiles) of {runs} runs at {what} = {', '.join(f'{x:g}' for x in xs)}: DP-RGD"
         f" with the stated noise {of('DP-RGD, published noise')}; FM-LAP with the stated noise"
-        f" {of('FM-LAP, published noise')} (left out where its law is not normalisable). DP-RGD is"
-        " below FM-LAP in these shares of pairs of runs:"
+        f" {of('FM-LAP, published noise')} (left out where its distribution is not normalisable)."
+        " DP-RGD is below FM-LAP in these shares of pairs of runs:"
         f" {_comparison(values, xs, 'DP-RGD, published noise', 'FM-LAP, published noise')}. But T ="
         f" n steps of {rate:g} leave {', '.join(f'{100 * (1 - rate) ** t:.0f} %' for t in steps)}"
         " of the way from its random start, and random starts alone, which look at no record, have"
@@ -456,8 +456,9 @@ def figure_2a(context: Context) -> Result:
             "With gradients clipped to the radius 0.15 the stated noise (D = 0.3, the diameter)"
             f" costs epsilon = {number(spent)} at delta = 1e-3; with gradients as long as D, as the"
             f" formula assumes, {number(stated_true_epsilon(eps, DELTA))}. FM-LAP is drawn by the"
-            " authors' code from the affine-invariant Laplace law around the Bures-Wasserstein"
-            " mean, whose noise has no guarantee in terms of a Bures-Wasserstein sensitivity."
+            " authors' code from the affine-invariant Laplace distribution around the"
+            " Bures-Wasserstein mean, whose noise has no guarantee in terms of a Bures-Wasserstein"
+            " sensitivity."
         ),
         data=(
             "simulated Wishart W(I/2, 2) matrices within 0.15 of I (the stated diameter 0.3),"

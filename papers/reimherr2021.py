@@ -309,8 +309,8 @@ def figure_1d(context: Context) -> Result:
         ),
         published=(
             f"Holds: {_percent(saved)} less error at n = {', '.join(map(str, sizes))} ({runs} runs"
-            f" each). For large n the law gives it exactly: 2 Δ against 3 Δ', so {100 * flat:.1f} %"
-            " less."
+            f" each). For large n the distribution gives it exactly: 2 Δ against 3 Δ', so"
+            f" {100 * flat:.1f} % less."
         ),
         certified=(
             "With noise proved for the released Fréchet mean on both sides (2r/(n cos 2r) bounds"
@@ -326,8 +326,8 @@ def figure_1d(context: Context) -> Result:
             " mean."
         ),
         data=(
-            f"none needed: the error law is the same at every mean; {runs} releases a size. The"
-            " paper states no epsilon, 1 is taken"
+            f"none needed: the error distribution is the same at every mean; {runs} releases a"
+            " size. The paper states no epsilon, 1 is taken"
         ),
         facts={
             "saved_published": saved.tolist(),

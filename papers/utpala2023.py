@@ -158,7 +158,9 @@ def _figure_1(panel: str, context: Context) -> Result:
             where = {"m": m, "r": r or "", "method": _WORDS[name], "dim": sampler.dim}
             rows.append({**where, **spread})
         if m == sizes[0]:
-            ratio = _laws(space, m, r, sampler, points[0], draws, context.choose(100, 1000))
+            ratio = _distributions(
+                space, m, r, sampler, points[0], draws, context.choose(100, 1000)
+            )
         context.report(f"{words}, m = {m}")
     series = []
     for name in (*baselines, "transport", "ours"):
@@ -170,7 +172,7 @@ def _figure_1(panel: str, context: Context) -> Result:
     gains = _gains(rows, baselines)
     dim = Sampler(space, _shape(space, sizes[0], r)).dim
     standard_error = np.sqrt(2 / (dim * context.choose(100, 1000)))
-    laws = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())
+    distributions = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())
     missing = (
         f" Not built here, because the basis is too large: {', '.join(skipped)}." if skipped else ""
     )
@@ -187,8 +189,8 @@ def _figure_1(panel: str, context: Context) -> Result:
             f" which flatters it.{missing}"
         ),
         certified=(
-            f"The same law, exactly isotropic: mean |v|^2/dim at the first base point: {laws}"
-            " (should be 1; standard error"
+            f"The same distribution, exactly isotropic: mean |v|^2/dim at the first base point:"
+            f" {distributions} (should be 1; standard error"
             f" {standard_error:.3f})."
             " No certificate depends on how the vector was drawn, so speed costs no privacy."
         ),
@@ -211,7 +213,7 @@ def _shape(space: str, m: int, r: int) -> tuple[int, ...]:
     return (m, m) if space.startswith("spd") else (m, r) if r else (m,)
 
 
-def _laws(
+def _distributions(
     space: str, m: int, r: int, sampler: Sampler, w: np.ndarray, draws: dict[str, Any], count: int
 ) -> dict[str, float]:
     """Mean of |v|^2 / dim in the metric at w, for transport and for this library: 1 for an

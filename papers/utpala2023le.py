@@ -1,9 +1,9 @@
 """Utpala2023LE: tangent Gaussian against Riemannian Laplace noise on SPD(k) with the log-Euclidean
 metric.
 
-The space is flat, so the laws are known exactly: rho^2 is sigma^2 chi^2_d for the Gaussian, and R^2
-with R ~ Gamma(d, s) for the Laplace mechanism (mean s^2 d (d + 1)), whatever the data. Figures show
-these laws as lines and real releases as points.
+The space is flat, so the distributions are known exactly: rho^2 is sigma^2 chi^2_d for the
+Gaussian, and R^2 with R ~ Gamma(d, s) for the Laplace mechanism (mean s^2 d (d + 1)), whatever the
+data. Figures show these distributions as lines and real releases as points.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from riemdp.statistics import frechet_mean
 from .panels import Panel, Series, columns_of, one_panel, panel_figure
 from .registry import Context, Result, experiment
 from .summaries import mean_and_error, number, quartile_columns, quartiles
-from .utpala2023le_laws import (
+from .utpala2023le_distributions import (
     RANGE,
     ambient_constants,
     crossover,
@@ -121,7 +121,7 @@ def figure_1(context: Context) -> Result:
             at = [k for k in ks if (name, eps, k) in measured]
             values = [measured[name, eps, k] for k in at]
             lines.append(Series(name, at, *zip(*values, strict=True), kind="points"))
-        title = f"ε = {eps:g}, δ = 1e-6: law (lines), releases (points)"
+        title = f"ε = {eps:g}, δ = 1e-6: distribution (lines), releases (points)"
         return Panel(lines, "matrix size k", "squared error ρ²", title, logy=True, xticks=ks)
 
     laplace = expected("Riemannian Laplace", 0.1)
@@ -276,8 +276,8 @@ def figure_4a(context: Context) -> Result:
             " chain."
         ),
         true_epsilon=(
-            "A chain stopped after a burn-in only approximates its law, so it has no exact epsilon;"
-            " the exact sampler has."
+            "A chain stopped after a burn-in only approximates its distribution, so it has no exact"
+            " epsilon; the exact sampler has."
         ),
         data="none; times are medians of 15 releases on a shared machine",
         facts={"k30": {key: float(v) for key, v in last.items()}},
@@ -285,7 +285,8 @@ def figure_4a(context: Context) -> Result:
 
 
 @experiment(
-    "utpala2023le-figure-4b", "Error against the burn-in of the Markov chain, with the exact law"
+    "utpala2023le-figure-4b",
+    "Error against the burn-in of the Markov chain, with the exact distribution",
 )
 def figure_4b(context: Context) -> Result:
     rng, chains = np.random.default_rng(context.seed), context.choose(60, 200)
@@ -328,15 +329,15 @@ def figure_4b(context: Context) -> Result:
             lines,
             "matrix size k",
             "mean ρ² / exact expectation",
-            "Markov chain (± 2 SE) and exact law",
-            levels=[("exact law", 1.0)],
+            "Markov chain (± 2 SE) and exact distribution",
+            levels=[("exact distribution", 1.0)],
             xticks=ks,
             ylim=(0, None),
         ),
         paper_shows="The utility does not differ between burn-ins of 10 000, 30 000 and 50 000.",
         published=(
-            "With the ratio corrected (distances from the mean) the chains agree with the exact law"
-            " E rho^2 = s^2 d (d + 1) within"
+            "With the ratio corrected (distances from the mean) the chains agree with the exact"
+            " distribution E rho^2 = s^2 d (d + 1) within"
             f" {max(abs(r['squared_error_over_exact'] - 1) for r in settled):.2f} relative at"
             f" burn-in {burn_ins[-1]} ({chains} chains); acceptance {min(rates):.2f} to"
             f" {max(rates):.2f} (the paper: 0.50 to 0.65). With the ratio as printed the noise is"
@@ -344,11 +345,11 @@ def figure_4b(context: Context) -> Result:
             f" {number(printed_rows[-1]['squared_error_over_exact'])} (k = {ks[-1]}) times what"
             " privacy needs."
         ),
-        certified="The exact sampler needs no burn-in; its law is the dashed line.",
+        certified="The exact sampler needs no burn-in; its distribution is the dashed line.",
         true_epsilon=(
             "Corrected chain: approximately as stated, not exactly for any finite burn-in. As"
-            " printed: the law is not the Laplace law and carries a fraction of its noise, so the"
-            " stated epsilon does not hold for it."
+            " printed: the distribution is not the Laplace distribution and carries a fraction of"
+            " its noise, so the stated epsilon does not hold for it."
         ),
         data=f"none: chains in the flat coordinates, {chains} a point, scale 1",
         facts={
@@ -359,7 +360,7 @@ def figure_4b(context: Context) -> Result:
 
 @experiment(
     "utpala2023le-table-1",
-    "Growth of the error with the matrix size: laws, and releases against them",
+    "Growth of the error with the matrix size: distributions, and releases against them",
 )
 def table_1(context: Context) -> Result:
     ks, runs = (2, 5, 10, 15, 20, 30), context.choose(200, 2000)
@@ -395,8 +396,8 @@ def table_1(context: Context) -> Result:
         rows.append(row)
     late = [k for k in ks if k >= 5]
     slope = {
-        name: float(np.polyfit(np.log(late), np.log([law(k) for k in late]), 1)[0])
-        for name, law in (
+        name: float(np.polyfit(np.log(late), np.log([distribution(k) for k in late]), 1)[0])
+        for name, distribution in (
             ("gaussian", lambda k: gaussian_utility(k, 1.0)),
             ("laplace", lambda k: laplace_utility(k, 1.0)),
         )
@@ -418,7 +419,7 @@ def table_1(context: Context) -> Result:
             series,
             "matrix size k",
             "ρ² in units of the noise scale squared",
-            "Exact laws and releases",
+            "Exact distributions and releases",
             logx=True,
             logy=True,
             xticks=ks,
@@ -429,16 +430,16 @@ def table_1(context: Context) -> Result:
         ),
         published=(
             f"Both hold: exponents fitted over k = 5 to 30 are {slope['laplace']:.2f} and"
-            f" {slope['gaussian']:.2f} (4 and 2 in the limit). Theorem 4's law sigma^2 chi^2_d is"
-            " exact; its expectation is 8 r^2 ln(1.25/delta) d / (n eps)^2, twice what is printed."
-            " The law of the Laplace error is known just as exactly: R ~ Gamma(d, s), E R^2 = s^2"
-            " d (d + 1)."
+            f" {slope['gaussian']:.2f} (4 and 2 in the limit). Theorem 4's distribution sigma^2"
+            " chi^2_d is exact; its expectation is 8 r^2 ln(1.25/delta) d / (n eps)^2, twice what"
+            " is printed. The distribution of the Laplace error is known just as exactly: R ~"
+            " Gamma(d, s), E R^2 = s^2 d (d + 1)."
         ),
         certified=(
-            f"Releases follow the laws: smallest Kolmogorov-Smirnov p-value {min(p_values):.3g}"
-            f" among {len(p_values)} tests of {runs} releases. In units of Delta/epsilon the"
-            f" Gaussian pays {price:.0f} d (classical, delta = 1e-6) against d (d + 1), so the"
-            " orders decide only once d exceeds about that constant."
+            f"Releases follow the distributions: smallest Kolmogorov-Smirnov p-value"
+            f" {min(p_values):.3g} among {len(p_values)} tests of {runs} releases. In units of"
+            f" Delta/epsilon the Gaussian pays {price:.0f} d (classical, delta = 1e-6) against d (d"
+            " + 1), so the orders decide only once d exceeds about that constant."
         ),
         true_epsilon="Analytic calibration: as stated. Classical: less than stated (see figure 1).",
         data=(

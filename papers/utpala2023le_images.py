@@ -2,8 +2,8 @@
 radius is.
 
 rho^2 is sigma^2 chi^2_d whatever the images are, so these figures depend on the data through the
-class size and the number of channels only. Figures show the laws as lines and releases of the real
-(or stand-in) class means as points.
+class size and the number of channels only. Figures show the distributions as lines and releases
+of the real (or stand-in) class means as points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import data
 from .panels import Panel, Series, columns_of, panel_figure
 from .registry import Context, Result, experiment
 from .summaries import number, quartile_columns, quartiles, with_stand_in
-from .utpala2023le_laws import (
+from .utpala2023le_distributions import (
     dimension,
     gaussian_multiplier,
     gaussian_utility,
@@ -226,8 +226,8 @@ def _result(found: dict[str, Any], shows: str) -> Result:
         panel_figure(found["panels"], legend_columns=3),
         paper_shows=shows,
         published=(
-            "Holds by the exact laws: at epsilon = 0.1, delta = 1e-7, E rho^2 of the Laplace"
-            f" mechanism (drawn exactly, s = Delta/epsilon) is {number(min(ratio))} to"
+            "Holds by the exact distributions: at epsilon = 0.1, delta = 1e-7, E rho^2 of the"
+            f" Laplace mechanism (drawn exactly, s = Delta/epsilon) is {number(min(ratio))} to"
             f" {number(max(ratio))} times the Gaussian's, for every class alike: the ratio depends"
             f" on d = {d9} (grey) or {d11} (RGB) only. The images enter through the class size N"
             f" alone. Points are quartiles of {found['runs']} releases of the class means."

@@ -32,7 +32,7 @@ _PLACES = {
     "scale of a share": "mechanisms._lattice.scale_for",
     "noise of a count": "mechanisms._lattice.Purse.count",
     "a mean with its count": "mechanisms._counted.Counted._draw",
-    "law of a moved release": "releases._choices.law_in_ball",
+    "distribution of a moved release": "releases._choices.errors_in_ball",
     "weight of second moments": "mechanisms._class_models.WEIGHT",
     "covariance of a PGA": "estimators._pga._moment",
     "fits without a ledger": "estimators._shared._unrecorded",
@@ -59,14 +59,14 @@ _PLACES = {
     "distances of people": "statistics._people._logs",
     "rule of the filter": "privacy._filter.admits",
     "record of a plan": "releases._plan._rows",
-    "error in a ball": "releases._plan.law_in_ball",
+    "error in a ball": "releases._plan.errors_in_ball",
     "text of a release": "cli._release.serialised",
     "line of a ledger": "_locks.Lock.append",
     "coordinates on a hyperboloid": "manifolds._lorentz.Lorentz._log_coordinates",
     "hellos of a server": "federated.flower._server._HELLO_EVERY",
     "opening of a lock": "_locks.open",
-    "strips of the normal law": "randomness._rounded.strips",
-    "gap under the normal law": "randomness._rounded._gap",
+    "strips of the normal distribution": "randomness._rounded.strips",
+    "gap under the normal distribution": "randomness._rounded._gap",
     "words of normals": "randomness._rounded._words",
     "guard of normals": "randomness._rounded.GUARD",
     "slack of normals": "randomness._rounded._SLACK",
@@ -218,8 +218,8 @@ Means = _names(
         "domains._ends": "_bures_wasserstein_exp",
         "manifolds._lorentz": "between seen_from squared_chord",
         "manifolds._spectral_on_jax": "_divided_differences",
-        "inference._error_law": "gaussian_law keeps_near moved_in riemannian_laplace_law"
-        " riemannian_laplace_bound",
+        "inference._distributions": "gaussian_errors keeps_near moved_in"
+        " riemannian_laplace_errors riemannian_laplace_bound",
         "mechanisms._shrinking": "james_stein shortened",
         "releases._choices": "try_build kept_in",
         "estimators._shared": "required",
@@ -237,7 +237,7 @@ Means = _names(
         " affine_tangents direction_spectra grassmann_proposal log_sinc log_sinhc",
     }
 )
-# noise of whole numbers, and the samplers of its laws
+# noise of whole numbers, and the samplers of its distributions
 Noise = _names(
     {
         "mechanisms._lattice": "added added_laplace grid_of on_grid scale_for noise_of_integer"

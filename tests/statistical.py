@@ -1,5 +1,5 @@
-"""Two-sided statistical checks with a stated false-alarm rate: each accepts the right law and must
-reject a planted fault.
+"""Two-sided statistical checks with a stated false-alarm rate: each accepts the right distribution
+and must reject a planted fault.
 
 They return a p-value-like number instead of asserting: one call serves a test (`> ALPHA`) and its
 planted twin (`< ALPHA`).

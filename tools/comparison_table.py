@@ -45,10 +45,10 @@ class Case:
     @property
     def words(self) -> str:
         ball = "found" if self.found else "public"
-        law = "heavy tails" if self.heavy else "normal"
+        distribution = "heavy tails" if self.heavy else "normal"
         whose = "people" if self.each > 1 else "records"
         sizes = " + ".join(map(str, self.sizes))
-        return f"{self.dim} | {sizes} {whose} | {self.epsilon:g} | {ball} | {law}"
+        return f"{self.dim} | {sizes} {whose} | {self.epsilon:g} | {ball} | {distribution}"
 
     @property
     def deviations(self) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Measure how often confidence regions hold what they are of: a table of docs/evidence/regions.md.
 
 Each population is a list of points: covariance descriptors of real images, an embedding of real
-words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed law. Samples are drawn
-from it with replacement, so its mean is known exactly.
+words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed distribution. Samples are
+drawn from it with replacement, so its mean is known exactly.
 """
 
 from __future__ import annotations

@@ -78,12 +78,12 @@ def test_approximate_releases_add_up():
     both = approximate(0.2, 1e-3).compose(approximate(0.1, 2e-3).repeat(2))
     true = 1 - (1 - 1e-3) * (1 - 2e-3) ** 2
     close_above(both.delta(math.inf), true, 1e-6)
-    laws = [(0.2, 1e-3), (0.1, 2e-3), (0.1, 2e-3)]
+    distributions = [(0.2, 1e-3), (0.1, 2e-3), (0.1, 2e-3)]
     for e in (0.05, 0.15, 0.3):  # three outcomes each: failure, +epsilon, -epsilon
         total = 0.0
         for signs in itertools.product((math.inf, 1, -1), repeat=3):
             weight, loss = 1.0, 0.0
-            for s, (e0, d) in zip(signs, laws, strict=True):
+            for s, (e0, d) in zip(signs, distributions, strict=True):
                 up = (1 - d) / (1 + math.exp(-e0))
                 weight *= d if s == math.inf else up if s == 1 else up * math.exp(-e0)
                 loss += s * e0
@@ -148,8 +148,8 @@ def test_steps_of_a_batch_add_up(sampling):
         step = 2e-3
         size = 1 << 15
         index = np.floor(loss / step).astype(int)  # down: never more than the truth
-        law = np.bincount(index % size, weights=p, minlength=size)
-        total = np.fft.irfft(np.fft.rfft(law) ** steps, size)
+        distribution = np.bincount(index % size, weights=p, minlength=size)
+        total = np.fft.irfft(np.fft.rfft(distribution) ** steps, size)
         value = np.arange(size)
         value = np.where(value < size // 2, value, value - size) * step
         keep = value > e

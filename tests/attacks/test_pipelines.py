@@ -73,7 +73,7 @@ def test_pure_shares_are_together_at_most_the_whole(epsilon, shares):
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-5), Budget(1.0)], ids=str)
 @pytest.mark.parametrize("groups", [None, np.arange(400) // 2], ids=["records", "people"])
 def test_shares_of_tangent_spaces_are_together_within_the_whole(budget, groups):
-    """Before: with `groups` another law of noise, and two halves cost more than the whole."""
+    """Before: with `groups` another noise, and two halves cost more than the whole."""
     X = np.tile(np.diag([1.0, 1.5]), (400, 1, 1))
     with riemdp.Ledger(budget) as ledger:
         for part in split_budget(budget, [0.5, 0.5]):

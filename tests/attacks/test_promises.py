@@ -681,8 +681,8 @@ def test_the_clamp_ends_in_the_ball():
     np.testing.assert_array_equal(moved[1:], np.tile(np.eye(2), (2, 1, 1)))
 
 
-def test_a_truncated_law_knows_its_value():
-    """Draws from a law cut to a ball lie nearer to their value than to its mirror image."""
+def test_a_truncated_distribution_knows_its_value():
+    """Draws from a distribution cut to a ball lie nearer to the value than to its mirror image."""
     space, ball = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
     value = np.diag([math.exp(0.65), math.exp(-0.65)])
     draws = riemdp.sampling.riemannian_laplace(1, space, value, 1.5, shape=(400,), ball=ball)

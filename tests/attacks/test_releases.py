@@ -54,7 +54,7 @@ def test_fault_4_laplace_on_spd_is_pure_at_large_scales(share):
     Before: P .637 against .113 at share .95 of the largest scale, claim (.037, 0).
     """
     space, trials = riemdp.SPDAffineInvariant(2), 300
-    largest = np.sqrt(2.0)  # below this scale the law on SPD(2) is finite
+    largest = np.sqrt(2.0)  # below this scale the distribution on SPD(2) is finite
     scale = share * largest
     try:
         mechanism = RiemannianLaplace(space, sensitivity=0.05, epsilon=0.05 / scale)
@@ -464,7 +464,7 @@ def test_fault_23_a_budget_that_protects_nobody_is_warned_of(budget):
 # ------------------------------------------------------------------------------------------------
 # the two gaps and the suspected ones
 @pytest.mark.slow
-def test_gap_truncated_laplace_where_only_truncation_makes_the_law_finite():
+def test_gap_truncated_laplace_where_only_truncation_makes_the_distribution_finite():
     """Before: refused with "about inf tries", though SPEC 3.8 samples it exactly."""
     space, ball = riemdp.SPDAffineInvariant(5), Ball(np.eye(5), 0.5)
     mechanism = RiemannianLaplace(space, sensitivity=0.05, epsilon=0.125, ball=ball)
@@ -1328,13 +1328,13 @@ def test_fault_57_values_far_out_are_not_moved_apart(n):
 
 @pytest.mark.parametrize("space", [riemdp.Lorentz(2), riemdp.PoincareBall(1)], ids=repr)
 @pytest.mark.parametrize("given", [None, 28.0])
-def test_fault_58_draws_beyond_the_origin_are_as_many_as_the_law_has(space, given):
+def test_fault_58_draws_beyond_the_origin_are_as_many_as_the_distribution_has(space, given):
     """On the line every draw back over the origin came out as the origin, or on the wrong side.
-    Before: none of 4000 for a value at 18.9, .0092 for its neighbour at 18.3 (event of the law).
+    Before: none of 4000 for a value at 18.9, .0092 for its neighbour at 18.3 (event of the noise).
     """
     ball = None if given is None else Ball(space.origin, given)
     made = riemdp.RiemannianLaplace(space, sensitivity=10.0, epsilon=1.0, ball=ball)
-    assert made._details["law"] == "whole space"
+    assert made._details["distribution"] == "whole space"
     for at in (16.0, 18.9):
         size = np.sinh(at) if isinstance(space, riemdp.Lorentz) else np.tanh(at / 2)
         value = np.r_[np.hypot(1.0, size), size] if isinstance(space, riemdp.Lorentz) else [size]
@@ -1346,7 +1346,7 @@ def test_fault_58_draws_beyond_the_origin_are_as_many_as_the_law_has(space, give
 
 def test_fault_59_draws_about_neighbours_in_a_large_ball_stay_together():
     """They were taken from tangent vectors at the value, which lose e^2R. Before: .24 apart, 2.4
-    scales, for values 7e-8 apart; and 18 from where the law says, about a centre at 5.
+    scales, for values 7e-8 apart; and 18 from where the distribution says, about a centre at 5.
     """
     space = riemdp.Lorentz(3)
     rng = np.random.default_rng(0)
@@ -1397,7 +1397,7 @@ def test_fault_61_a_far_centre_does_not_round_draws_elsewhere(manifold):
     """Draws near the origin came in polar coordinates about a far centre, with its rounding, e^R
     1e-16, at an offset that the last bits of the value decide. Before, about a centre at 38, for
     values 5e-12 apart: an event of 260 and of 23 in 300 (epsilon 1.6 for 1e-10); from 60 on draws
-    lay 45 apart and followed no law.
+    lay 45 apart and followed no distribution.
     """
     direction = np.r_[0.3142, 0.9493, np.ones(manifold.dim - 2)]
     direction /= np.linalg.norm(direction)
@@ -1413,9 +1413,9 @@ def test_fault_61_a_far_centre_does_not_round_draws_elsewhere(manifold):
             drawn = [made.release(value, rng=k).value for value in values]
             assert max(float(manifold.dist(drawn[0], x)) for x in drawn) < 1e-9, off
             apart.append(float(manifold.dist(values[0], drawn[0])))
-        law = made.error_law
-        assert law.quantile(1e-6) < np.min(apart)
-        assert np.max(apart) < law.quantile(1 - 1e-6)
+        distribution = made.error_distribution
+        assert distribution.quantile(1e-6) < np.min(apart)
+        assert np.max(apart) < distribution.quantile(1 - 1e-6)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1609,7 +1609,7 @@ def test_a_draw_that_float64_holds_is_not_moved_to_353_from_a_far_centre(off, ra
     center, value = (np.array([np.cosh(t), np.sinh(t)]) for t in (off, away))
     made = riemdp.RiemannianLaplace(space, sensitivity=0.1, epsilon=1.0, ball=Ball(center, radius))
     apart = [float(space.dist(value, made.release(value, rng=k).value)) for k in range(10)]
-    assert max(apart) < made.error_law.quantile(1 - 1e-7)
+    assert max(apart) < made.error_distribution.quantile(1 - 1e-7)
     assert len(set(apart)) > 5
 
 

@@ -171,8 +171,8 @@ def test_records_in_parts_have_the_same_counts(space, tmp_path):
 
 # -------------------------------------------------------------------------------- noise and shares
 def test_every_count_has_the_noise_of_its_share():
-    """The law of the released counts; the twin with no noise, or that of the whole budget, is told
-    apart.
+    """The distribution of the released counts; the twin with no noise, or that of the whole budget,
+    is told apart.
     """
     space, n = riemdp.Euclidean(2), 400
     ball = AdaptiveBall(riemdp.Ball(np.zeros(2), 1.0))

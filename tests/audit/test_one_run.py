@@ -1,5 +1,5 @@
-"""The audit in one run: its bound against exact laws, its adversaries, mechanisms and optimisers,
-each with planted faults.
+"""The audit in one run: its bound against exact distributions, its adversaries, mechanisms and
+optimisers, each with planted faults.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from tests.seam import Accounts, Gradients
 
 
 # ------------------------------------------------------------------------------------------------
-# the bound, against exact laws
-def exceeds(m: int, law: np.ndarray, epsilon: float, delta: float, confidence: float) -> float:
+# the bound, against exact distributions
+def exceeds(
+    m: int, distribution: np.ndarray, epsilon: float, delta: float, confidence: float
+) -> float:
     """The exact chance that the lower bound is above the truth, for m guesses whose number of right
-    ones has the probabilities `law`.
+    ones has the probabilities `distribution`.
     """
     found = [epsilon_of_guesses(m, v, delta, confidence) > epsilon for v in range(m + 1)]
-    return float(law[np.array(found)].sum())
+    return float(distribution[np.array(found)].sum())
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.99])
@@ -34,10 +36,12 @@ def exceeds(m: int, law: np.ndarray, epsilon: float, delta: float, confidence: f
 def test_randomised_response_exceeds_the_truth_no_more_often_than_stated(epsilon, confidence):
     """Exactly: every answer is kept with the probability of epsilon-randomised response."""
     m = 60
-    law = stats.binom.pmf(np.arange(m + 1), m, special.expit(epsilon))
-    error = exceeds(m, law, epsilon, 0.0, confidence)
+    distribution = stats.binom.pmf(np.arange(m + 1), m, special.expit(epsilon))
+    error = exceeds(m, distribution, epsilon, 0.0, confidence)
     assert error <= 1 - confidence
-    assert error > 0.2 * (1 - confidence)  # and nothing is given away but the steps of the law
+    assert error > 0.2 * (
+        1 - confidence
+    )  # and nothing is given away but the steps of the distribution
     # Planted: an answer is kept as if epsilon were 1 more.
     more = stats.binom.pmf(np.arange(m + 1), m, special.expit(epsilon + 1.0))
     assert exceeds(m, more, epsilon, 0.0, confidence) > 1 - confidence
@@ -51,9 +55,9 @@ def revealed_one_by_one(m: int, epsilon: float, delta: float) -> np.ndarray:
 
 def revealed_together(m: int, epsilon: float, delta: float) -> np.ndarray:
     """All canaries are shown with probability delta."""
-    law = (1 - delta) * stats.binom.pmf(np.arange(m + 1), m, special.expit(epsilon))
-    law[m] += delta
-    return law
+    distribution = (1 - delta) * stats.binom.pmf(np.arange(m + 1), m, special.expit(epsilon))
+    distribution[m] += delta
+    return distribution
 
 
 def pooled(group: int, guesses: int, epsilon: float, delta: float) -> np.ndarray:
@@ -70,11 +74,11 @@ def test_failures_of_probability_delta_are_paid_for(delta, epsilon):
     m = 80
     v = np.arange(m + 1)
     bound = np.array([Accounts.p_value(m, int(x), epsilon, delta) for x in v])
-    laws = (revealed_one_by_one, revealed_together)
-    for law in laws:
-        tail = np.cumsum(law(m, epsilon, delta)[::-1])[::-1]
+    distributions = (revealed_one_by_one, revealed_together)
+    for distribution in distributions:
+        tail = np.cumsum(distribution(m, epsilon, delta)[::-1])[::-1]
         assert np.all(tail <= bound * (1 + 1e-9))
-        # Planted: without the term of delta the same law exceeds the bound.
+        # Planted: without the term of delta the same distribution exceeds the bound.
         bare = np.array([Accounts.p_value(m, int(x), epsilon, 0.0) for x in v])
         assert np.any(tail > bare * (1 + 1e-6))
     # Of 8 canaries the one is guessed that was shown; planted: as if it had not been chosen.
@@ -241,7 +245,7 @@ def test_a_run_stands_and_one_with_too_little_noise_falls(name, monkeypatch):
     assert attack(404).refuted
 
 
-def test_the_term_of_delta_is_that_of_the_gaussian_law():
+def test_the_term_of_delta_is_that_of_the_gaussian_distribution():
     """What a Gaussian coin deviates by beyond epsilon is (1 - q) delta, half of it on either side:
     the quantity that the proof bounds, by quadrature.
     """

@@ -23,7 +23,7 @@ pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 CASES = [(1.0, 0.01, 1000), (2.0, 0.01, 1000), (0.7, 0.05, 100), (5.0, 0.3, 50), (1.0, 1e-3, 3000)]
 
 
-def law(z: float, q: float, steps: int, sampling: str):
+def distribution(z: float, q: float, steps: int, sampling: str):
     n = 10_000
     return subsampled_gaussian(
         z, population=n, batch_size=round(q * n), steps=steps, sampling=sampling
@@ -45,7 +45,7 @@ def test_poisson_is_dp_accountings_pld(z: float, q: float, steps: int) -> None:
     theirs = pld.from_gaussian_mechanism(
         z, sampling_prob=q, value_discretization_interval=1e-4
     ).self_compose(steps)
-    ours = law(z, q, steps, "poisson")
+    ours = distribution(z, q, steps, "poisson")
     for delta in (1e-5, 1e-8):
         assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=4e-3)
     epsilon = ours.epsilon(1e-5)
@@ -74,7 +74,7 @@ def _symmetric_pld(z: float, q: float, interval: float):
 @pytest.mark.parametrize(("z", "q", "steps"), CASES[:4])
 def test_without_replacement_by_another_route(z: float, q: float, steps: int) -> None:
     theirs = _symmetric_pld(z, q, 1e-3 if q > 0.02 else 2e-4).self_compose(steps)
-    ours = law(z, q, steps, "without-replacement").epsilon(1e-5)
+    ours = distribution(z, q, steps, "without-replacement").epsilon(1e-5)
     assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=0.01)
 
 
@@ -86,12 +86,14 @@ def test_renyi_bound_is_never_below(z: float, q: float, steps: int) -> None:
     )
     accountant = dp.rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
     accountant.compose(event)
-    assert law(z, q, steps, "without-replacement").epsilon(1e-5) <= accountant.get_epsilon(1e-5)
+    assert distribution(z, q, steps, "without-replacement").epsilon(1e-5) <= accountant.get_epsilon(
+        1e-5
+    )
     accountant = dp.rdp.RdpAccountant()
     accountant.compose(
         dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(z)), steps)
     )
-    assert law(z, q, steps, "poisson").epsilon(1e-5) <= accountant.get_epsilon(1e-5)
+    assert distribution(z, q, steps, "poisson").epsilon(1e-5) <= accountant.get_epsilon(1e-5)
 
 
 def test_the_replace_one_trap() -> None:
@@ -128,7 +130,7 @@ def test_poisson_lies_in_prv_accountants_interval(z: float, q: float, steps: int
         delta_error=1e-9,
     )
     low, _, high = accountant.compute_epsilon(1e-5, [steps])
-    assert low <= law(z, q, steps, "poisson").epsilon(1e-5) <= high * 1.003
+    assert low <= distribution(z, q, steps, "poisson").epsilon(1e-5) <= high * 1.003
 
 
 def test_the_best_of_a_random_number_of_runs() -> None:

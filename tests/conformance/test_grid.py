@@ -4,12 +4,12 @@ privacy-loss distributions: 25 settings, and 500 with the slow tests.
 What is compared, for each setting with our epsilon at its delta:
 
 - full batches, Poisson batches, and Poisson batches composed with full batches and a pure release,
-  add-or-remove-one: their law of the same composition, once with losses rounded down ("Privacy
-  Buckets", optimistic) and once from above ("Connect the Dots");
+  add-or-remove-one: their distribution of the same composition, once with losses rounded down
+  ("Privacy Buckets", optimistic) and once from above ("Connect the Dots");
 - batches without replacement, replace-one, which they do not offer. From below: their optimistic
-  law of Poisson batches in the direction of removal. Its profile is that of our pair at a >= 1, and
-  not above that of our pair at a < 1 (where ours is the mirror image, and adding costs no more than
-  removing). From above: our pair's profile as connected dots, composed by them;
+  distribution of Poisson batches in the direction of removal. Its profile is that of our pair at a
+  >= 1, and not above that of our pair at a < 1 (where ours is the mirror image, and adding costs no
+  more than removing). From above: our pair's profile as connected dots, composed by them;
 - random allocation, which they do not offer either: from below the optimistic discretisation of
   tests/privacy/test_allocation.py, and nothing from above.
 
@@ -63,14 +63,14 @@ class Setting(NamedTuple):
     @property
     def guarantee(self) -> Guarantee:
         """Ours."""
-        law = {"population": self.n, "batch_size": self.b, "steps": self.steps}
+        distribution = {"population": self.n, "batch_size": self.b, "steps": self.steps}
         if self.kind == "full":
             return gaussian(self.z, self.steps, adjacency=ADJACENCY)
         if self.kind == "allocation":
             return allocated_gaussian(self.z, steps=self.steps, epochs=self.epochs)
         if self.kind == "without-replacement":
-            return subsampled_gaussian(self.z, **law)
-        sampled = subsampled_gaussian(self.z, **law, sampling="poisson")
+            return subsampled_gaussian(self.z, **distribution)
+        sampled = subsampled_gaussian(self.z, **distribution, sampling="poisson")
         if self.kind == "poisson":
             return sampled
         return sampled.compose(
@@ -112,21 +112,21 @@ def theirs(one: Setting, epsilon: float, *, pessimistic: bool) -> float:
     interval = max(2e-3 * epsilon / steps, 1.5e-5 * epsilon, reach / 5e4)
 
     def gaussians(z: float, q: float, steps: int):
-        law = pld.from_gaussian_mechanism(
+        distribution = pld.from_gaussian_mechanism(
             z,
             pessimistic_estimate=pessimistic,
             value_discretization_interval=interval,
             sampling_prob=q,
             use_connect_dots=pessimistic,
         )
-        return law.self_compose(steps)
+        return distribution.self_compose(steps)
 
     if one.kind == "without-replacement":
         if pessimistic:
             return _symmetric(z, q, interval).self_compose(steps).get_epsilon_for_delta(one.delta)
         removed = gaussians(z, q, steps)._pmf_remove
         return float(removed.get_epsilon_for_delta(one.delta))
-    law = gaussians(z, q, steps)
+    distribution = gaussians(z, q, steps)
     if one.kind == "mixed":
         answer = pld.from_randomized_response(
             2 / (1 + math.exp(0.1)),
@@ -134,8 +134,8 @@ def theirs(one: Setting, epsilon: float, *, pessimistic: bool) -> float:
             pessimistic_estimate=pessimistic,
             value_discretization_interval=interval,
         )
-        law = law.compose(gaussians(4 * z, 1.0, 2)).compose(answer)
-    return float(law.get_epsilon_for_delta(one.delta))
+        distribution = distribution.compose(gaussians(4 * z, 1.0, 2)).compose(answer)
+    return float(distribution.get_epsilon_for_delta(one.delta))
 
 
 def _symmetric(z: float, q: float, interval: float):
@@ -167,7 +167,7 @@ def compare(one: Setting) -> Comparison:
 
 
 def check(rows: list[Comparison]) -> None:
-    """Ours are at least what an optimistic law has, and hardly more than a pessimistic one."""
+    """Ours are at least what an optimistic distribution has, and hardly above a pessimistic's."""
     for row in rows:
         assert row.ours >= row.low, row
         assert math.isnan(row.high) or row.ours <= 1.01 * row.high, row
@@ -197,13 +197,13 @@ def test_the_check_sees_a_figure_that_is_too_small_or_too_large() -> None:
 # calibration
 def shares(count: int, seed: int = 18) -> list[tuple[float, Setting, float]]:
     """(share of the budget's epsilon that is spent, setting, seconds) for budgets from 0.01 to
-    20 on the laws of the grid. No peer is needed.
+    20 on the distributions of the grid. No peer is needed.
     """
     rng = np.random.default_rng(seed)
     rows = []
     for one in settings(count, seed):
         budget = Budget(float(10 ** rng.uniform(-2, 1.3)), one.delta)
-        law = {"population": one.n, "batch_size": one.b, "steps": one.steps}
+        distribution = {"population": one.n, "batch_size": one.b, "steps": one.steps}
         begun = time.perf_counter()
         if one.kind == "full":
             z = gaussian_noise_multiplier(budget, one.steps)
@@ -213,7 +213,7 @@ def shares(count: int, seed: int = 18) -> list[tuple[float, Setting, float]]:
             plain = one.kind == "without-replacement"
             sampling = one.kind if plain else "poisson"
             one = one._replace(kind=sampling)
-            z = subsampled_gaussian_noise_multiplier(budget, **law, sampling=sampling)
+            z = subsampled_gaussian_noise_multiplier(budget, **distribution, sampling=sampling)
         seconds = time.perf_counter() - begun
         spent = one._replace(z=z).guarantee.epsilon(one.delta)
         rows.append((spent / budget.epsilon, one._replace(z=z), seconds))

@@ -75,8 +75,8 @@ def _coefficients(result: Any) -> Floats:
 def _slopes(entry: Entry) -> tuple[Floats, Floats, float]:
     before, drawn = in_silence(entry, valid(entry))
     at, small = _coefficients(before), 0.05
-    count = max(size for law, size in drawn if law in ADDED)
-    number = max(i for i, (law, size) in enumerate(drawn) if law in ADDED and size == count)
+    count = max(size for kind, size in drawn if kind in ADDED)
+    number = max(i for i, (kind, size) in enumerate(drawn) if kind in ADDED and size == count)
     moved = [with_one_scale(entry, number, small, place) for place in range(count)]
     slopes = np.stack([(_coefficients(result) - at) / small for result in moved], axis=1)
     return at, slopes, scale(before)
@@ -112,17 +112,17 @@ def sized(draw: Draw) -> Any:
 
 
 @functools.cache
-def laws(entry: Entry) -> tuple[tuple[str, int], ...]:
-    """Which laws a row draws from, each with how many numbers, in order."""
+def distributions(entry: Entry) -> tuple[tuple[str, int], ...]:
+    """Which distributions a row draws from, each with how many numbers, in order."""
     expected(entry)  # what is computed once from public numbers is known from here on
     with a_place(entry) as given, drawn_through(sized) as draws:
         entry.call(valid(entry), given)
-    return tuple((draw.law, draw.size) for draw in draws)
+    return tuple((draw.kind, draw.size) for draw in draws)
 
 
 def is_radial(entry: Entry) -> bool:
     """Whether the noise has a radius and a direction, which are drawn apart."""
-    drawn = {law for law, size in laws(entry) if size != d.PEOPLE * 16}
+    drawn = {kind for kind, size in distributions(entry) if size != d.PEOPLE * 16}
     return "normals" in drawn and bool(drawn & {"uniforms", "gammas"})
 
 
@@ -132,7 +132,7 @@ def without_noise(entry: Entry, data: Data) -> Any:
 
 
 def in_silence(entry: Entry, data: Data) -> tuple[Any, list[tuple[str, int]]]:
-    """The same, and the laws that it asked, each for how many numbers."""
+    """The same, and the distributions that it asked, each for how many numbers."""
     radial = is_radial(entry)
 
     def quiet(draw: Draw) -> Any:
@@ -142,17 +142,17 @@ def in_silence(entry: Entry, data: Data) -> tuple[Any, list[tuple[str, int]]]:
 
     with a_place(entry) as given, drawn_through(quiet) as draws:
         result = entry.call(data, given)
-    return result, [(draw.law, draw.size) for draw in draws]
+    return result, [(draw.kind, draw.size) for draw in draws]
 
 
 def with_one_scale(entry: Entry, number: int, share: float = 1.0, place: int = 0) -> Any:
     """The same, with one scale of noise (or a share of it) in one coordinate of one draw."""
 
     def planted(draw: Draw) -> Any:
-        if draw.number != number or draw.law not in ADDED:
+        if draw.number != number or draw.kind not in ADDED:
             return silent(draw)
         made = zeros(draw.made())
-        size = share if draw.law == "normals" else round(share * float(draw.given[0]))
+        size = share if draw.kind == "normals" else round(share * float(draw.given[0]))
         if not isinstance(made, np.ndarray):
             return type(made)(size)
         made[(...,) if made.ndim == 0 else np.unravel_index(place, made.shape)] = size

@@ -1,4 +1,4 @@
-"""What is drawn, seen from outside: every law of `NoiseSource` goes through a hook."""
+"""What is drawn, seen from outside: every distribution of `NoiseSource` goes through a hook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from riemdp import NoiseSource
 
-# The laws of noise, and those that choose which records enter.
+# The distributions of noise, and those that choose which records enter.
 NOISE = (
     "normals",
     "rounded_normals",
@@ -35,35 +35,35 @@ Hook = Callable[["Draw"], Any]
 
 
 class Draw:
-    """One call of a law.
+    """One call of a distribution.
 
     Attributes:
-        source: Whose law.
-        law: Its name.
+        source: Whose distribution.
+        kind: Its name.
         given: The positional arguments.
         number: How many came before it.
         size: How many numbers it gave, where that was looked at.
     """
 
-    def __init__(self, source: NoiseSource, law: str, draw: Callable[[], Any], given: Any):
-        self.source, self.law, self.given, self._draw = source, law, given, draw
+    def __init__(self, source: NoiseSource, kind: str, draw: Callable[[], Any], given: Any):
+        self.source, self.kind, self.given, self._draw = source, kind, given, draw
         self.number, self.size = -1, 0
 
     def made(self) -> Any:
-        """What the law draws."""
+        """What the distribution draws."""
         return self._draw()
 
 
 @contextlib.contextmanager
 def drawn_through(hook: Hook) -> Iterator[list[Draw]]:
-    """In this block every law of every source gives what `hook(draw)` returns; the draws so far."""
+    """In this block every distribution of every source is what `hook(draw)` returns; all draws."""
     draws: list[Draw] = []
 
-    def through(law: str) -> Callable[..., Any]:
-        own = getattr(NoiseSource, law)
+    def through(kind: str) -> Callable[..., Any]:
+        own = getattr(NoiseSource, kind)
 
         def called(source: NoiseSource, *given: Any, **named: Any) -> Any:
-            draw = Draw(source, law, lambda: own(source, *given, **named), given)
+            draw = Draw(source, kind, lambda: own(source, *given, **named), given)
             draw.number = len(draws)
             draws.append(draw)
             return hook(draw)
@@ -71,21 +71,21 @@ def drawn_through(hook: Hook) -> Iterator[list[Draw]]:
         return called
 
     with contextlib.ExitStack() as stack:
-        for law in (*NOISE, *CHOICES):
-            stack.enter_context(mock.patch.object(NoiseSource, law, through(law)))
+        for kind in (*NOISE, *CHOICES):
+            stack.enter_context(mock.patch.object(NoiseSource, kind, through(kind)))
         yield draws
 
 
 def silent(draw: Draw, *, radial: bool = False) -> Any:
-    """No noise, and the first records in every batch. Where a law is drawn by its radius and its
-    direction (`radial`), the radius is next to zero.
+    """No noise, and the first records in every batch. Where a distribution is drawn by its radius
+    and its direction (`radial`), the radius is next to zero.
     """
     made = draw.made()
-    if draw.law == "subsets":
+    if draw.kind == "subsets":
         return np.broadcast_to(np.arange(made.shape[1]), made.shape).copy()
-    if radial and draw.law in ("gammas", "uniforms"):
+    if radial and draw.kind in ("gammas", "uniforms"):
         return np.full_like(made, SMALLEST)
-    if draw.law not in ADDED or (radial and draw.law == "normals"):
+    if draw.kind not in ADDED or (radial and draw.kind == "normals"):
         return made
     return zeros(made)
 

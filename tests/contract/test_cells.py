@@ -46,7 +46,7 @@ PROMISES: dict[str, Reason] = {
     "no record decides where warnings are errors": full,
     "data without a record": of_records,
     "sensitivity": full,
-    "the laws of the noise": full,
+    "the distributions of the noise": full,
     "the scale of the noise": of_noise,
     "places": of_places,
     "beside what is no record": of_records,

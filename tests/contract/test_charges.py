@@ -40,7 +40,7 @@ def is_iterate(entry, draw):
     """Which iterate is the output: a choice that looks at no record, made before the first block,
     as no step after it is taken.
     """
-    return "one of the iterates" in entry.variant and draw.law == "integers" and draw.number == 0
+    return "one of the iterates" in entry.variant and draw.kind == "integers" and draw.number == 0
 
 
 def place(entry):
@@ -147,8 +147,8 @@ def interrupted(entry, given, data):
 
     def stop(draw):
         made = draw.made()  # the noise exists, and may have been seen
-        if draw.law in NOISE and is_own(entry, given, draw) and on_disk(entry, given).charges:
-            stopped.append(draw.law)
+        if draw.kind in NOISE and is_own(entry, given, draw) and on_disk(entry, given).charges:
+            stopped.append(draw.kind)
             raise KeyboardInterrupt
         return made
 

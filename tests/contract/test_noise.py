@@ -1,6 +1,6 @@
-"""The noise has its distribution: each law at a false-alarm rate of 1e-6, which a planted twin with
-a tenth less or more fails; and one scale of a row's law moves what it releases by the stated scale,
-exactly.
+"""The noise has its distribution: each at a false-alarm rate of 1e-6, which a planted twin with a
+tenth less or more fails; and one scale of a row's distribution moves what it releases by the
+stated scale, exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 from .entries import RUNNING
 from .entry import PURE
-from .noised import in_silence, is_radial, laws, releases, scale, vector, with_one_scale
+from .noised import distributions, in_silence, is_radial, releases, scale, vector, with_one_scale
 from .outcomes import SEED, valid
 from .rows_of_estimators import Fitted
 from .rows_of_loops import RATE
@@ -32,9 +32,9 @@ def ids(entry):
     return entry.id
 
 
-# ------------------------------------------------------------------------------ the laws
+# ------------------------------------------------------------------------------ the distributions
 def gamma_p_value(lengths, shape):
-    """Of the whole law, and of the mean, which tells scales apart with fewer numbers."""
+    """Of the whole distribution, and of the mean, which tells scales apart with fewer numbers."""
     below = stats.gamma(shape * len(lengths)).cdf(float(np.sum(lengths)))
     whole = ks_p_value(lengths, stats.gamma(shape).cdf)
     return min(1.0, 2 * whole, 4 * float(min(below, 1 - below)))
@@ -45,7 +45,7 @@ def laplace_p_value(integers):
     return min(1.0, 2 * ks_p_value(x, stats.laplace.cdf), 2 * gamma_p_value(np.abs(x), 1))
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "normals": (lambda s: s.normals((MANY, 1)), lambda x: gaussian_p_value(x, 1.0)),
     "rounded_normals": (
         lambda s: s.rounded_normals(WIDE, (MANY, 1)) / WIDE,
@@ -68,20 +68,20 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_law_and_its_twins(law):
-    draw, p_value = LAWS[law]
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_distribution_and_its_twins(distribution):
+    draw, p_value = DISTRIBUTIONS[distribution]
     found = draw(NoiseSource(SEED))
     assert p_value(found) > ALPHA
     for twin in TWINS:
-        assert p_value(twin * found) < ALPHA, f"{twin} of {law} is not noticed"
+        assert p_value(twin * found) < ALPHA, f"{twin} of {distribution} is not noticed"
 
 
 @pytest.mark.parametrize("entry", RUNNING, ids=ids)
-def test_a_row_draws_from_these_laws_alone(entry):
-    drawn = {law for law, _ in laws(entry)}
+def test_a_row_draws_from_these_distributions_alone(entry):
+    drawn = {distribution for distribution, _ in distributions(entry)}
     assert drawn & set(NOISE)
-    assert drawn <= {*LAWS, *CHOICES}, drawn
+    assert drawn <= {*DISTRIBUTIONS, *CHOICES}, drawn
 
 
 # ------------------------------------------------------------------------------ the scale
@@ -135,12 +135,16 @@ def is_elsewhere(entry):
 
 
 @pytest.mark.parametrize("entry", [e for e in RUNNING if not is_elsewhere(e)], ids=ids)
-def test_one_scale_of_the_law_is_one_scale_of_what_is_released(entry):
+def test_one_scale_of_the_distribution_is_one_scale_of_what_is_released(entry):
     assert not is_radial(entry), "name the test of its distances in ELSEWHERE"
     result, drawn = in_silence(entry, valid(entry))
     before, wanted = vector(entry, result), stated_scale(entry, result)
     size = last_size(result, before.size)
-    numbers = [i for i, (law, count) in enumerate(drawn) if law in ADDED and count == size]
+    numbers = [
+        i
+        for i, (distribution, count) in enumerate(drawn)
+        if distribution in ADDED and count == size
+    ]
     for number in numbers[:-3:-1]:  # counts of records beside a ball come last
         moved = vector(entry, with_one_scale(entry, number)) - before
         if np.any(moved):
@@ -170,14 +174,14 @@ def stated_scale(entry, result):
 
 
 # ------------------------------------------------------------------------------ the distance
-def test_distances_of_the_riemannian_laplace_law():
-    """On a flat space a gamma law, which is a formula of its own."""
+def test_distances_of_the_riemannian_laplace_distribution():
+    """On a flat space a gamma distribution, which is a formula of its own."""
     space = riemdp.Euclidean(3)
     made = m.RiemannianLaplace(space, sensitivity=0.1, epsilon=PURE)
     distances_are_gamma(made, np.zeros(3))
 
 
-def test_distances_of_the_k_norm_law(monkeypatch):
+def test_distances_of_the_k_norm_distribution(monkeypatch):
     plant(monkeypatch, "draws of K-norm noise at once", 1)  # each is taken, here
     made = m.KNormGradient(
         riemdp.Euclidean(3), sensitivity=0.1, epsilon=PURE, objective_gradient=lambda point: point
@@ -185,7 +189,7 @@ def test_distances_of_the_k_norm_law(monkeypatch):
     distances_are_gamma(made, np.zeros(3))
 
 
-def test_distances_of_the_extrinsic_laplace_law():
+def test_distances_of_the_extrinsic_laplace_distribution():
     made = m.ExtrinsicLaplace(riemdp.Euclidean(3), sensitivity=0.1, epsilon=PURE)
     distances_are_gamma(made, np.zeros(3))
 

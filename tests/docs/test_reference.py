@@ -38,7 +38,7 @@ RESULTS = {
     "riemdp.federated.FederatedResult",
     "riemdp.federated.RoundRecord",
     "riemdp.inference.Comparison",
-    "riemdp.inference.ErrorLaw",
+    "riemdp.inference.ErrorDistribution",
     "riemdp.inference.Facts",
     "riemdp.inference.Observation",
     "riemdp.inference.OutsideCount",

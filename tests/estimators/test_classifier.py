@@ -216,7 +216,7 @@ def test_a_far_record_moves_the_classifier_no_more_than_one_at_the_radius():
 
 
 def test_classes_apart_have_noise_of_their_own():
-    """Public labels and a pure budget: the length of each class's noise has the law of 6
+    """Public labels and a pure budget: the length of each class's noise has the distribution of 6
     dimensions, for sensitivity 2.
     """
     sums = Sums.ClassMoments(600, 3, 6, (200, 200, 200), False)

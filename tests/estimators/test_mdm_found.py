@@ -172,7 +172,7 @@ def test_too_little_noise_on_the_sums_is_detected(monkeypatch):
 
 
 def test_pure_noise_of_the_joint_sums(monkeypatch):
-    """Its length has the Gamma law of 21 dimensions."""
+    """Its length has the Gamma distribution of 21 dimensions."""
     lengths = np.linalg.norm(
         noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch), axis=1
     )

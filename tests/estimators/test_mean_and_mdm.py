@@ -253,7 +253,7 @@ def test_class_means_with_much_noise_are_moved_into_the_ball(make, monkeypatch):
     """Radially, as a single mean is; and the stated error knows it."""
     given = {"budget": Budget(0.02, 1e-5), "count_outside": False, "random_state": 3}
     moved = make(**given).fit(X, Y)
-    plant(monkeypatch, "law of a moved release", lambda mechanism, radius: (None, False))
+    plant(monkeypatch, "distribution of a moved release", lambda mechanism, radius: (None, False))
     free = make(**given).fit(X, Y)
     lengths = []
     for inside, anywhere, release in zip(

@@ -1,4 +1,4 @@
-"""PrivatePCA: the law of its noise, its sensitivity, scikit-learn's own checks, bad input."""
+"""PrivatePCA: the distribution of its noise, its sensitivity, scikit-learn's checks, bad input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def moment_noise(scale: float = 1.0) -> np.ndarray:
     return np.array(drawn)
 
 
-def test_noise_law_and_planted_faults():
+def test_noise_distribution_and_planted_faults():
     z = riemdp.gaussian_noise_multiplier(BUDGET)
     sigma = z * np.sqrt(2) / 50
     noise = moment_noise()

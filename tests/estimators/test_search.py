@@ -37,27 +37,29 @@ def searched(estimator: Any = None, grid: Any = None, **options: Any) -> riemdp.
 
 
 # ------------------------------------------------------------------ the number of runs
-def p_value_of_numbers(found: list[int], law: Any) -> float:
+def p_value_of_numbers(found: list[int], distribution: Any) -> float:
     bins = np.arange(0, 9)
     seen = [found.count(int(k)) for k in bins]
-    chances = law.pmf(bins)
+    chances = distribution.pmf(bins)
     keep = chances > 0.0
     observed = np.append(np.array(seen)[keep], len(found) - sum(seen))
-    return float(stats.chisquare(observed, len(found) * np.append(chances[keep], law.sf(8))).pvalue)
+    return float(
+        stats.chisquare(observed, len(found) * np.append(chances[keep], distribution.sf(8))).pvalue
+    )
 
 
 @pytest.mark.parametrize(
-    ("one", "law", "twin"),
+    ("one", "distribution", "twin"),
     [
         (gaussian(1.0), stats.poisson(3), stats.poisson(3.4)),
         (pure(1.0), stats.geom(1 / 3), stats.geom(1 / 3.4)),
     ],
     ids=["Poisson", "geometric"],
 )
-def test_the_number_of_runs_has_its_distribution(one: Any, law: Any, twin: Any) -> None:
+def test_the_number_of_runs_has_its_distribution(one: Any, distribution: Any, twin: Any) -> None:
     source = NoiseSource(5)
     found = [Sums.number_of_runs(3, one, source) for _ in range(3000)]
-    assert p_value_of_numbers(found, law) > ALPHA
+    assert p_value_of_numbers(found, distribution) > ALPHA
     assert p_value_of_numbers(found, twin) < ALPHA
 
 
@@ -140,7 +142,7 @@ def test_everything_that_is_shown_says_what_the_search_cost() -> None:
     assert search.total_spent_ == best.total_spent_ == ledger.spent
     assert ledger.spent.within(BUDGET)
     assert best.release_.observation is None
-    assert best.release_.error_law is None
+    assert best.release_.error_distribution is None
 
 
 def test_fit_and_score_have_the_noise_of_one_run() -> None:

@@ -161,7 +161,7 @@ def test_a_site_that_cannot_pay_draws_nothing() -> None:
     assert np.array_equal(source.normals(3), noise_source(3).normals(3))
 
 
-def test_shared_noise_for_people_has_its_law() -> None:
+def test_shared_noise_for_people_has_its_distribution() -> None:
     prirfed, names = shared(), ("a", "b", "c")
     plan = Sites.plan_shared(prirfed, BUDGET)
     keys, roster = keys_and_roster(*names)

@@ -102,7 +102,7 @@ def members(folder: Path, setup: Setup) -> dict[str, str]:
 
 
 # ------------------------------------------------------------------------------------------------
-# the law of what leaves a site
+# the distribution of what leaves a site
 def errors_of_answers(folder: Path, times: int = ROUNDS) -> np.ndarray:
     """What the answers of one site are off from the mean over its people by."""
     setup, (records, labels) = setup_of(folder), data_of(0)
@@ -134,15 +134,15 @@ def errors_of_sums(folder: Path, times: int = 12) -> np.ndarray:
     return np.array(found)
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "local": (errors_of_answers, 2 * CLIP / PEOPLE * noise_multiplier()),
     "shared": (errors_of_sums, 2 * CLIP * noise_multiplier() * math.sqrt(3 / 2)),
 }
 
 
-@pytest.mark.parametrize("noise", LAWS)
-def test_answers_have_the_law_of_a_sum_over_people(tmp_path: Path, noise: str) -> None:
-    errors, sigma = LAWS[noise]
+@pytest.mark.parametrize("noise", DISTRIBUTIONS)
+def test_answers_have_the_distribution_of_a_sum_over_people(tmp_path: Path, noise: str) -> None:
+    errors, sigma = DISTRIBUTIONS[noise]
     assert gaussian_p_value(errors(tmp_path), sigma) > ALPHA
 
 
@@ -163,9 +163,11 @@ ALONE, TOLD = ("records of a site", records_alone), ("number of a site", told_of
     ("noise", "planted"),
     [("local", ALONE), ("shared", ALONE), ("local", TOLD)],
 )
-def test_the_law_sees_planted_faults(tmp_path: Path, monkeypatch, noise: str, planted) -> None:
+def test_the_distribution_sees_planted_faults(
+    tmp_path: Path, monkeypatch, noise: str, planted
+) -> None:
     plant(monkeypatch, *planted)
-    errors, sigma = LAWS[noise]
+    errors, sigma = DISTRIBUTIONS[noise]
     assert gaussian_p_value(errors(tmp_path), sigma) < ALPHA
 
 

@@ -176,7 +176,7 @@ def test_a_private_run_states_what_the_budget_bought(datasets):
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.8])
-def test_local_noise_has_the_planned_law(monkeypatch, factor):
+def test_local_noise_has_the_planned_distribution(monkeypatch, factor):
     """At a zero gradient a local step is pure noise: x_1 - x_0 = -rate sigma N on flat space. 0.8
     of it must fail the test.
     """

@@ -160,7 +160,7 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
     silent: Any = Silent()
     sites = [Searches.SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
     several = Searches.SumsOverSites(agreed, Searches.in_process(agreed, sites))
-    one = Searches.SearchRecords(domain, ALL, Searches.Purse(noise.law, silent))
+    one = Searches.SearchRecords(domain, ALL, Searches.Purse(noise.noise, silent))
     told: dict[str, list[Any]] = {"several": [], "one": []}
 
     def listening(name: str, answers: Any) -> Any:
@@ -237,10 +237,10 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
     class Watched(Between):
         def sent(self, names, question, number):
             sent, ask = super().sent(names, question, number), question
-            law, size = agreed.noise_of_sites, ask.size(SPACE)
+            added, size = agreed.noise_of_sites, ask.size(SPACE)
             gap = np.linalg.norm(self.carried.held["site-0"]._exact(ask) - other._exact(ask))
-            gap = np.ldexp(gap, law.exponent(ask, size))
-            left = law.deviation(ask, size, 1 if noise == "local" else 2)
+            gap = np.ldexp(gap, added.exponent(ask, size))
+            left = added.deviation(ask, size, 1 if noise == "local" else 2)
             paid.append(float(gap / left) ** 2)
             return sent
 
@@ -252,7 +252,7 @@ def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int)
     assert all(site.spent <= 1.0 + 1e-12 for site in carried.held.values())
 
 
-# ------------------------------------------------------------------------------ the law of a sum
+# ------------------------------------------------------------------------ the distribution of a sum
 def errors(
     agreed: Searches.SearchTerms,
     ask: Searches.Ask,
@@ -272,7 +272,7 @@ def errors(
     found = []
     for _ in range(times):
         for site in sites:
-            site.spent = Fraction(0)  # the same question again, for its law
+            site.spent = Fraction(0)  # the same question again, for its distribution
         told.asked = 0
         found.append(told.summed(ask).mean * len(ALL) - exact)
     return np.array(found)
@@ -291,7 +291,7 @@ def mute(site: Searches.SearchSite) -> None:
     site.noise = Mute(noise.each.budget, noise.parties, noise.tolerated)
 
 
-LAWS = [
+DISTRIBUTIONS = [
     pytest.param("local", 0, ASKS[1], id="local-count"),
     pytest.param("local", 0, ASKS[2], id="local-sum", marks=pytest.mark.slow),
     pytest.param("shared", 1, ASKS[1], id="shared-count", marks=pytest.mark.slow),
@@ -299,8 +299,8 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("noise", "tolerated", "ask"), LAWS)
-def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Searches.Ask) -> None:
+@pytest.mark.parametrize(("noise", "tolerated", "ask"), DISTRIBUTIONS)
+def test_a_sum_has_its_distribution(noise: str, tolerated: int, ask: Searches.Ask) -> None:
     """Against the formula, written again: z times what one record changes, over the root of the
     share, times the root of J (local) or of J / (J - q) (shared).
     """
@@ -325,7 +325,9 @@ def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
         ratio = shared.deviation(ask, 3, sites) / central
         assert ratio == pytest.approx(math.sqrt(sites / (sites - q)), rel=0.02)
         # and the plan of the search knows it
-        assert shared.law.multiplier == pytest.approx(Z * math.sqrt(sites / (sites - q)), rel=1e-9)
+        assert shared.noise.multiplier == pytest.approx(
+            Z * math.sqrt(sites / (sites - q)), rel=1e-9
+        )
 
 
 # ------------------------------------------------------------------------------- the server's view

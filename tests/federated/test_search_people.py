@@ -217,9 +217,9 @@ class Twins(Mail):
         terms = agreed(self.twin).terms
         other = answer(site(self.twin, "a"), terms, records, sent, **told).value
         (own,) = (reply for name, reply, _ in self.box if name == "a")
-        law = agreed(self.folder).terms.noise_of_sites
+        distribution = agreed(self.folder).terms.noise_of_sites
         gap = float(np.linalg.norm(np.asarray(own) - np.asarray(other)))
-        self.paid.append((gap / law.deviation(ask, ask.size(SPACE), 1)) ** 2)
+        self.paid.append((gap / distribution.deviation(ask, ask.size(SPACE), 1)) ** 2)
 
 
 def test_everything_of_a_person_is_paid_for_along_a_whole_search(tmp_path: Path) -> None:

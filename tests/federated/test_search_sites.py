@@ -427,7 +427,7 @@ def test_a_file_of_another_agreement_is_not_gone_on_with(tmp_path: Path) -> None
         asked(tmp_path, tangents(0.1), 1, members=None)
 
 
-# --------------------------------------------------------------------------- the law of the answers
+# ------------------------------------------------------------------ the distribution of the answers
 def noise_of(folder: Path, noise: str, times: int, ask: Searches.Ask) -> np.ndarray:
     """What the sites' answers add to the exact sum, each by sites that have just been started."""
     shares = dataclasses.replace(ask, share=ask.share / times)
@@ -454,7 +454,7 @@ def _exact(records: np.ndarray, ask: Searches.Ask) -> np.ndarray:
 
 
 @pytest.mark.parametrize("noise", ["local", pytest.param("shared", marks=pytest.mark.slow)])
-def test_answers_of_sites_on_disk_have_their_law(
+def test_answers_of_sites_on_disk_have_their_distribution(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: str
 ) -> None:
     """z times what one record changes, over the root of the share, times the root of J (local) or

@@ -89,7 +89,7 @@ def uniform_p_value(words: np.ndarray) -> float:
 
 def transcript_p_value(words: np.ndarray) -> float:
     """How well a transcript agrees with the simulator's: every proper part of a round is uniform,
-    so is every difference of rounds, and the sums have the stated law.
+    so is every difference of rounds, and the sums have the stated distribution.
     """
     rounds, count, size = words.shape
     parts = [

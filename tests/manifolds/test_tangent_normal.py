@@ -175,7 +175,7 @@ def test_tangent_normal_is_isotropic_in_the_metric_and_noise_times_four_fifths_i
 
 
 @over_cases()
-def test_noise_of_a_release_has_the_same_law(case):
+def test_noise_of_a_release_has_the_same_distribution(case):
     """`tangent_from_normals`, on which every mechanism stands, at the origin and on normals that
     JAX did not draw.
     """
@@ -193,7 +193,7 @@ def test_batch_axes_of_key_and_point(case):
     assert {np.shape(x)[:2] for x in jax.tree.leaves(v)} == {(COUNT // 2, 2)}
     assert (
         p_value(m, p, v) > ALPHA
-    )  # both points are the same, so all COUNT vectors have one law and are independent
+    )  # both points are the same, so all COUNT vectors have one distribution and are independent
     again = m.tangent_normal(7, pair, SIGMA, (COUNT // 2,))
     assert all(
         np.array_equal(a, b)

@@ -1,7 +1,7 @@
-"""The private count of records outside a public ball, beside the mean: flags, law, shares, charge.
+"""The private count of records outside a public ball, next to the mean: flags, noise, charge.
 
 The oracles are NumPy and scipy: distances of Euclidean and log-Euclidean space written out, and the
-laws of a rounded Gaussian and a rounded Laplace variable.
+distributions of a rounded Gaussian and a rounded Laplace variable.
 """
 
 from __future__ import annotations
@@ -100,12 +100,14 @@ def test_flags_of_matrices_and_of_added_records():
     assert private.prepare(x[:0]).count_outside == 0
 
 
-# -------------------------------------------------------------------------------------- the law
+# --------------------------------------------------------------------------------- the distribution
 def p_value(values: np.ndarray, deviation: float, pure: bool, true: int) -> float:
-    """Chi-square test of whole numbers against a rounded Gaussian or Laplace law."""
-    law = stats.laplace(true, deviation / math.sqrt(2)) if pure else stats.norm(true, deviation)
-    edges = np.unique(np.round(law.ppf(np.linspace(0.02, 0.98, 25)))) + 0.5
-    expected = np.diff(law.cdf(np.concatenate([[-np.inf], edges, [np.inf]]))) * len(values)
+    """Chi-square test of whole numbers against a rounded Gaussian or Laplace distribution."""
+    distribution = (
+        stats.laplace(true, deviation / math.sqrt(2)) if pure else stats.norm(true, deviation)
+    )
+    edges = np.unique(np.round(distribution.ppf(np.linspace(0.02, 0.98, 25)))) + 0.5
+    expected = np.diff(distribution.cdf(np.concatenate([[-np.inf], edges, [np.inf]]))) * len(values)
     seen = np.bincount(np.searchsorted(edges, values), minlength=len(expected))
     return float(stats.chisquare(seen, expected).pvalue)
 
@@ -117,7 +119,7 @@ def in_the_middle(budget: R.Budget, draws: int = 6000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("budget", [BUDGET, PURE], ids=str)
-def test_the_count_has_its_law(budget):
+def test_the_count_has_its_distribution(budget):
     """Standard deviation 1 / (mu sqrt p), or sqrt 2 / (epsilon p), for a sensitivity of 1."""
     share = Means.share_of_count(Searches.SomeNoise.of(budget), N, True)
     deviation = math.sqrt(2) / (budget.epsilon * float(share))

@@ -1,4 +1,4 @@
-"""Wrapped and tangent Gaussian: the law of the noise, its calibration, and what is refused."""
+"""Wrapped and tangent Gaussian: the distribution of the noise, its calibration, what is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SLOW_TO_COMPILE = {"Grassmann(4,2)", "Product", "PoincareBall(3)"}
 @pytest.mark.parametrize(
     "name", [pytest.param(s, marks=pytest.mark.slow) if s in SLOW_TO_COMPILE else s for s in SPACES]
 )
-def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
+def test_wrapped_gaussian_noise_has_the_distribution_it_was_accounted_for(name):
     manifold, radius, count = SPACES[name]
     base = manifold.origin
     ball = R.Ball(base, radius)
@@ -69,7 +69,7 @@ def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
 
 
 @pytest.mark.parametrize("name", ["Lorentz(4)", "Sphere(4)", "SPDAffineInvariant(2)"])
-def test_wrapped_laplace_noise_has_the_law_it_was_accounted_for(name):
+def test_wrapped_laplace_noise_has_the_distribution_it_was_accounted_for(name):
     manifold, radius, count = SPACES[name]
     base, d = manifold.origin, manifold.dim
     mechanism = WrappedLaplace(
@@ -232,13 +232,13 @@ def test_expected_error_and_quantiles_hold_on_flat_space():
     d = np.array([float(np.linalg.norm(m.release(np.zeros(5), rng=i).value)) for i in range(600)])
     release = m.release(np.zeros(5), rng=0)
     assert release.expected_error == pytest.approx(np.sqrt(5) * m.sigma)
-    assert release.error_law.kind == "exact"
+    assert release.error_distribution.kind == "exact"
     assert ks_p_value(d, lambda r: stats.chi.cdf(r / m.sigma, 5)) > ALPHA
     for q in (0.1, 0.5, 0.95):
         exact = stats.chi.ppf(q, 5) * m.sigma
-        assert release.error_law.quantile(q) == pytest.approx(exact, rel=1e-9)
+        assert release.error_distribution.quantile(q) == pytest.approx(exact, rel=1e-9)
     with pytest.raises(R.InvalidArgument, match="`q`"):
-        release.error_law.quantile(1.0)
+        release.error_distribution.quantile(1.0)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_error_formula_on_curved_spaces_is_an_upper_bound_and_attained_on_hyperb
     v = manifold.log(base, value) + m.sigma * manifold.tangent_from_normals(base, z)
     d2 = np.asarray(manifold.dist(value, manifold.exp(base, v))) ** 2
     se = d2.std() / np.sqrt(d2.size)
-    bound = m.error_law.mean_square
+    bound = m.error_distribution.mean_square
     assert d2.mean() <= bound + 5 * se
     if exact:
         assert bound == pytest.approx(d2.mean(), abs=6 * se + 0.02 * bound)

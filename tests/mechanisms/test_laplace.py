@@ -1,5 +1,5 @@
-"""Riemannian Laplace, K-norm gradient, extrinsic baselines: pure epsilon on grids, the law of what
-is released, refusals.
+"""Riemannian Laplace, K-norm gradient, extrinsic baselines: pure epsilon on grids, the distribution
+of what is released, refusals.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_ZEROS = MeanGradient(R.Euclidean(2), np.zeros((4, 2)))
 
 
 def largest_loss(exponent_a, exponent_b, log_volume):
-    """max |log density ratio| on the grid of two laws given by unnormalised log densities."""
+    """max |log density ratio| on the grid of distributions given by unnormalised log densities."""
 
     def normalised(e):
         total = e + log_volume
@@ -41,8 +41,8 @@ def largest_loss(exponent_a, exponent_b, log_volume):
 @pytest.mark.parametrize("space", ["H2", "S2"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_laplace_is_pure_and_tight_on_a_grid(space, epsilon):
-    """The law of the mechanism at two values `sensitivity` apart, normalised numerically: loss <=
-    eps and >= .9 eps.
+    """The distribution of the mechanism at two values `sensitivity` apart, normalised numerically:
+    loss <= eps and >= .9 eps.
     """
     manifold = R.Lorentz(3) if space == "H2" else R.Sphere(3)
     points, log_volume = (
@@ -83,7 +83,10 @@ def test_bures_wasserstein_pays_twice_because_its_constant_moves():
     manifold = R.SPDBuresWasserstein(2)
     m = RiemannianLaplace(manifold, sensitivity=0.05, epsilon=0.5)
     assert m.scale == pytest.approx(2 * 0.05 / 0.5)
-    assert m.release(np.eye(2), rng=1).details["law"] == "whole space, constant not homogeneous"
+    assert (
+        m.release(np.eye(2), rng=1).details["distribution"]
+        == "whole space, constant not homogeneous"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,16 +97,16 @@ def test_bures_wasserstein_pays_twice_because_its_constant_moves():
         (R.SPDAffineInvariant(2), lambda s: oracles.affine_2(s)[0]),
     ],
 )
-def test_released_distance_follows_the_accounted_law(manifold, cdf):
+def test_released_distance_follows_the_accounted_distribution(manifold, cdf):
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=1.0)
     value = manifold.random_point(3)
     releases = [m.release(value, rng=i) for i in range(300)]
     d = np.asarray(manifold.dist(value, np.stack([r.value for r in releases])))
     assert ks_p_value(d, cdf(m.scale)) > ALPHA
     assert ks_p_value(0.75 * d, cdf(m.scale)) < ALPHA  # planted: too little noise
-    law = releases[0].error_law
-    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.3)
-    assert abs(np.mean(d <= law.quantile(0.5)) - 0.5) < 5 * 0.5 / np.sqrt(300)
+    distribution = releases[0].error_distribution
+    assert distribution.mean_square == pytest.approx(np.mean(d**2), rel=0.3)
+    assert abs(np.mean(d <= distribution.quantile(0.5)) - 0.5) < 5 * 0.5 / np.sqrt(300)
     assert releases[0].guarantee == R.pure(1.0)
 
 
@@ -111,17 +114,17 @@ def test_released_distance_follows_the_accounted_law(manifold, cdf):
     "manifold",
     [R.Lorentz(4), R.Sphere(4), R.SPDAffineInvariant(3), R.Grassmann(5, 2), R.SPDLogEuclidean(3)],
 )
-def test_error_law_agrees_with_many_exact_draws(manifold):
+def test_error_distribution_agrees_with_many_exact_draws(manifold):
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=0.7)
     d = np.asarray(
         manifold.dist(
             manifold.origin, R.riemannian_laplace(1, manifold, manifold.origin, m.scale, (20_000,))
         )
     )
-    law = m.error_law
-    assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.03)
+    distribution = m.error_distribution
+    assert distribution.mean_square == pytest.approx(np.mean(d**2), rel=0.03)
     for q in (0.1, 0.5, 0.9):
-        assert law.quantile(q) == pytest.approx(np.quantile(d, q), rel=0.03)
+        assert distribution.quantile(q) == pytest.approx(np.quantile(d, q), rel=0.03)
 
 
 # -------------------------------------------------------------------- K-norm gradient
@@ -167,7 +170,7 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
     )
     wrong = np.log(
         np.sinh(1e-9 + np.asarray(manifold.dist(exact, points)))
-    )  # the Laplace law of the same scale
+    )  # the Laplace distribution of the same scale
     other = oracles.cdf_from_weights(
         np.asarray(manifold.dist(exact, points)),
         log_volume - np.asarray(manifold.dist(exact, points)) / m.scale,
@@ -308,7 +311,7 @@ def test_extrinsic_gaussian_noise_fills_the_symmetric_matrices_isotropically():
     assert m.release(np.eye(2), rng=0).details["baseline"] == "ambient noise"
 
 
-def test_extrinsic_laplace_has_the_l2_law_of_the_ambient_dimension_and_projects():
+def test_extrinsic_laplace_has_the_l2_distribution_of_the_ambient_dimension_and_projects():
     sphere = R.Sphere(4)
     m = ExtrinsicLaplace(sphere, sensitivity=0.1, epsilon=1.0, project=False)
     noise = np.stack([m.release(sphere.origin, rng=i).value for i in range(400)]) - np.asarray(
@@ -344,12 +347,12 @@ def test_bad_arguments_are_named(arguments, match):
         )
 
 
-def test_where_the_law_does_not_exist_a_ball_truncates_it():
+def test_where_the_distribution_does_not_exist_a_ball_truncates_it():
     manifold = R.SPDAffineInvariant(3)
     m = RiemannianLaplace(manifold, sensitivity=0.8, epsilon=1.0, ball=R.Ball(np.eye(3), 0.5))
     assert m.truncated
     assert m.scale == pytest.approx(1.6)
-    assert m.release(np.eye(3), rng=0).details["law"] == "truncated to the ball"
+    assert m.release(np.eye(3), rng=0).details["distribution"] == "truncated to the ball"
 
 
 def test_a_value_that_float64_moves_past_the_edge_is_clamped():

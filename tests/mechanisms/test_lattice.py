@@ -23,7 +23,7 @@ BUDGET = Budget(1.0, 1e-5)
 
 
 # ------------------------------------------------------------------------------------------------
-# the law
+# the distribution
 def test_what_is_released_is_the_rounded_gaussian_mechanism() -> None:
     y = np.array([0.3, -1e-9, 7.0, 0.0])
     scale = Noise.on_grid(4.0, 0.1, 4)
@@ -48,9 +48,9 @@ def test_noise_of_releases_has_the_stated_scale() -> None:
         assert gaussian_p_value(0.8 * noise, mechanism.scale) < ALPHA
 
 
-def excess(law: np.ndarray, shift: int, mu: float) -> float:
-    """The largest excess of delta(epsilon) of a law of integers and its shift over that of mu."""
-    p, q = law[shift:], law[:-shift]
+def excess(distribution: np.ndarray, shift: int, mu: float) -> float:
+    """The largest excess of delta(epsilon) of integers and their shift over that of mu."""
+    p, q = distribution[shift:], distribution[:-shift]
     epsilons = np.linspace(0.0, 4.0 * mu + 2.0, 301)
     return max(
         max(

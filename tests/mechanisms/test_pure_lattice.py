@@ -23,7 +23,7 @@ from tests.statistical import ALPHA
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_the_exact_privacy_loss_is_epsilon(dim: int) -> None:
-    """The largest log-ratio of two moved laws is that of their shift, at every point of a box."""
+    """The largest log-ratio of two moved distributions is that of their shift, all over a box."""
     scale, shift = 3, tuple(range(1, dim + 1))
     most = math.hypot(*shift) / scale
     losses = [
@@ -108,14 +108,14 @@ def test_counts_have_the_stated_scale() -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 3, 6])
-def test_lengths_of_noise_have_the_stated_law(dim: int) -> None:
+def test_lengths_of_noise_have_the_stated_distribution(dim: int) -> None:
     purse = unlimited(Budget(1.0), noise_source(dim))
     scale = Noise.scale_for(purse.noise, 0.5, dim)
     drawn = np.array([purse.add(np.zeros(dim), 0.5, 1.0)[0] for _ in range(2000)])
     lengths = np.linalg.norm(drawn, axis=1)
-    law = stats.gamma(dim, scale=scale)
-    assert stats.kstest(lengths, law.cdf).pvalue > ALPHA
-    assert stats.kstest(0.8 * lengths, law.cdf).pvalue < ALPHA
+    distribution = stats.gamma(dim, scale=scale)
+    assert stats.kstest(lengths, distribution.cdf).pvalue > ALPHA
+    assert stats.kstest(0.8 * lengths, distribution.cdf).pvalue < ALPHA
     if dim > 1:
         along = drawn[:, 0] / lengths
         assert abs(np.mean(along)) < 6 / math.sqrt(dim * 2000)

@@ -136,7 +136,7 @@ def test_every_answer_about_records_is_taken_from_the_one_purse(who: str, tmp_pa
 
 @pytest.mark.parametrize("budget", [GAUSS, PURE])
 @pytest.mark.parametrize("share", [Fraction(1, 16), 1])
-def test_the_noise_of_a_share_has_its_law(budget: Budget, share: Fraction) -> None:
+def test_the_noise_of_a_share_has_its_distribution(budget: Budget, share: Fraction) -> None:
     """Beside scipy: normal of z / sqrt(share), Laplace of 1 / (epsilon share); and two sums of
     classes, whose noise is independent.
     """
@@ -145,7 +145,7 @@ def test_the_noise_of_a_share_has_its_law(budget: Budget, share: Fraction) -> No
         if budget.delta
         else 1.0 / (budget.epsilon * float(share))
     )
-    law = stats.norm(scale=strength) if budget.delta else stats.laplace(scale=strength)
+    distribution = stats.norm(scale=strength) if budget.delta else stats.laplace(scale=strength)
     source = noise_source(4)
     counts = np.array([purse(budget, source).count(0, share) for _ in range(5000)])
     one = [purse(budget, source).add(np.zeros(1), 0.5, share)[0][0] / 0.5 for _ in range(5000)]
@@ -155,8 +155,8 @@ def test_the_noise_of_a_share_has_its_law(budget: Budget, share: Fraction) -> No
     ]
     pairs = np.array(apart)[:, :, 0] / 2.0
     for drawn in (counts, np.array(one), pairs[:, 0], pairs[:, 1]):
-        assert stats.kstest(drawn, law.cdf).pvalue > ALPHA
-        assert stats.kstest(0.8 * drawn, law.cdf).pvalue < ALPHA
+        assert stats.kstest(drawn, distribution.cdf).pvalue > ALPHA
+        assert stats.kstest(0.8 * drawn, distribution.cdf).pvalue < ALPHA
     assert abs(np.corrcoef(pairs.T)[0, 1]) < 5.0 / math.sqrt(5000)
 
 

@@ -77,7 +77,11 @@ def test_a_value_is_released_with_the_noise_that_is_stated(share, ball):
         riemdp.TangentGaussian(PLANE, zero, sensitivity=share, budget=budget),
     ):
         release = mechanism.release(value, 1)
-        assert 0.0 < np.linalg.norm(release.value - value) < release.error_law.quantile(1 - 1e-9)
+        assert (
+            0.0
+            < np.linalg.norm(release.value - value)
+            < release.error_distribution.quantile(1 - 1e-9)
+        )
 
 
 def test_a_mean_of_very_many_records_is_where_it_says():

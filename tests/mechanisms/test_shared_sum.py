@@ -29,16 +29,16 @@ def discrete(s: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rounded_at_random(s: float, r: float, far: int) -> np.ndarray:
-    """Law on -far..far of a normal number of variance s^2 - r^2 that a discrete Gaussian of scale
-    r makes an integer of, by summing over a fine grid of normal numbers.
+    """Distribution on -far..far of a normal number of variance s^2 - r^2 that a discrete Gaussian
+    of scale r makes an integer of, by summing over a fine grid of normal numbers.
     """
     t, fine = math.sqrt(s**2 - r**2), 256
     j = np.arange(-far, far + 1)
-    law = np.zeros(j.size)
+    distribution = np.zeros(j.size)
     for y in np.arange(-math.ceil(12 * t * fine), math.ceil(12 * t * fine) + 1) / fine:
         near = np.exp(-((j - y) ** 2) / (2 * r**2))
-        law += np.exp(-(y**2) / (2 * t**2)) * near / math.fsum(near)
-    return law / (math.sqrt(2 * math.pi) * t * fine)
+        distribution += np.exp(-(y**2) / (2 * t**2)) * near / math.fsum(near)
+    return distribution / (math.sqrt(2 * math.pi) * t * fine)
 
 
 @pytest.mark.parametrize(("s", "r"), [(1.5, 0.8), (2.0, 1.0)])
@@ -55,10 +55,10 @@ def test_a_discrete_gaussian_is_a_rounded_continuous_one(s: float, r: float) -> 
 
 
 def summed(s: float, parties: int) -> np.ndarray:
-    law = discrete(s)[1]
-    out = law
+    distribution = discrete(s)[1]
+    out = distribution
     for _ in range(parties - 1):
-        out = np.convolve(out, law)
+        out = np.convolve(out, distribution)
     return out
 
 
@@ -156,7 +156,7 @@ def test_error_beside_a_trusted_server(parties: int, tolerated: int) -> None:
     assert math.sqrt(parties) / ratio == pytest.approx(math.sqrt(parties - tolerated))
 
 
-def test_a_share_has_the_planned_law() -> None:
+def test_a_share_has_the_planned_distribution() -> None:
     p, source = plan(dim=4), noise_source(2)
     drawn = np.array([p.noise(source) for _ in range(3000)])
     assert gaussian_p_value(drawn, p.share) > ALPHA

@@ -29,11 +29,11 @@ def test_shrinking_is_never_worse_on_average(distance):
     shrunk, s = squared_errors(True, value)
     se = np.std(shrunk - plain) / np.sqrt(plain.size)
     assert np.mean(shrunk) <= np.mean(plain) + 4 * se
-    assert np.mean(shrunk) <= s.error_law.mean_square * 1.1
-    assert s.error_law.mean_square == m.error_law.mean_square
-    assert s.error_law.kind == "upper bound"
+    assert np.mean(shrunk) <= s.error_distribution.mean_square * 1.1
+    assert s.error_distribution.mean_square == m.error_distribution.mean_square
+    assert s.error_distribution.kind == "upper bound"
     for q in (0.5, 0.9, 0.99):
-        assert np.mean(np.sqrt(shrunk) <= s.error_law.quantile(q)) >= q - 0.05
+        assert np.mean(np.sqrt(shrunk) <= s.error_distribution.quantile(q)) >= q - 0.05
     if distance == 0.0:  # the risk of the positive-part estimate at 0 is below 2 / d of the noise's
         assert np.mean(shrunk) < 2 / 6 * np.mean(plain)
 
@@ -43,15 +43,17 @@ def test_the_bound_of_the_squared_error_knows_the_distance(distance):
     """Between what is found and the noise without shrinking, and tight far away."""
     value = distance * np.eye(6)[0]
     found, m = squared_errors(True, value, 2000)
-    law = m.law_at(distance)
+    distribution = m.errors_at(distance)
     se = np.std(found) / np.sqrt(found.size)
     noise = 6 * m.sigma**2
-    assert np.mean(found) - 4 * se <= law.mean_square < noise
-    assert m.law_at(2 * distance + 0.1).mean_square > law.mean_square
-    plain = noise - law.mean_square  # what is gained, at least: (d - 2)^2 sigma^4 / (v^2 + ...)
+    assert np.mean(found) - 4 * se <= distribution.mean_square < noise
+    assert m.errors_at(2 * distance + 0.1).mean_square > distribution.mean_square
+    plain = (
+        noise - distribution.mean_square
+    )  # what is gained, at least: (d - 2)^2 sigma^4 / (v^2 + ...)
     assert np.isclose(plain, 16 * m.sigma**4 / (distance**2 + 4 * m.sigma**2))
     if distance == 2.0:
-        assert np.mean(found) > 0.9 * law.mean_square
+        assert np.mean(found) > 0.9 * distribution.mean_square
 
 
 def test_shrinking_looks_at_the_released_vector_alone():
@@ -153,7 +155,7 @@ def test_without_a_ball_nothing_is_known_and_nothing_is_shrunk():
     assert not free.shrinks
     told = WrappedGaussian(SPD, np.eye(3), sensitivity=1.0, budget=BUDGET, shrink=True)
     assert told.shrinks
-    assert told.error_law is None  # an error that is not known is not stated
+    assert told.error_distribution is None  # an error that is not known is not stated
     ball = R.Ball(1.5 * np.eye(3), 1.0)  # the value may be farther from the base than the radius
     off = WrappedGaussian(SPD, np.eye(3), sensitivity=0.027, budget=BUDGET, ball=ball)
     assert 0.2 * 1.0 < np.sqrt(6) * off.scale < 0.2 * off.largest_distance
@@ -173,10 +175,13 @@ def test_the_stated_error_holds_anywhere_in_the_ball(space, noise):
     made = {"sensitivity": sensitivity, "budget": BUDGET, "ball": ball}
     mechanism = WrappedGaussian(space, space.origin, **made)
     assert mechanism.shrinks
-    law, plain = mechanism.error_law, WrappedGaussian(space, space.origin, shrink=False, **made)
-    assert law.kind == "upper bound"
+    distribution, plain = (
+        mechanism.error_distribution,
+        WrappedGaussian(space, space.origin, shrink=False, **made),
+    )
+    assert distribution.kind == "upper bound"
     if noise > 1.0:
-        assert law.expected_error < 0.7 * plain.error_law.expected_error
+        assert distribution.expected_error < 0.7 * plain.error_distribution.expected_error
     for share in (0.0, 0.5, 1.0):
         mean = share * radius * np.eye(dim)[0]
         noisy = mean + mechanism.sigma * rng.normal(size=(400, dim))
@@ -186,11 +191,11 @@ def test_the_stated_error_holds_anywhere_in_the_ball(space, noise):
         ]
         errors = np.asarray(space.dist(*ends))
         room = 4 * np.std(errors**2) / np.sqrt(errors.size)
-        assert np.mean(errors**2) - room <= law.mean_square
+        assert np.mean(errors**2) - room <= distribution.mean_square
         for q in (0.5, 0.9, 0.99):
-            assert np.mean(errors <= law.quantile(q)) >= q - 4 * np.sqrt(q * (1 - q) / 400)
+            assert np.mean(errors <= distribution.quantile(q)) >= q - 4 * np.sqrt(q * (1 - q) / 400)
         if share == 1.0 and isinstance(space, R.Lorentz):  # there it is nearly attained
-            assert np.mean(errors**2) >= 0.8 * law.mean_square
+            assert np.mean(errors**2) >= 0.8 * distribution.mean_square
 
 
 @pytest.mark.parametrize(("dim", "chance"), [(3, 0.006), (6, 0.001), (30, 0.001)])
@@ -213,7 +218,7 @@ def test_the_stated_quantiles_hold_between_those_of_the_table(dim, chance):
     across = np.sinh(radius) * np.sinh(kept) * half
     errors = 2.0 * np.arcsinh(np.sqrt(np.sinh((radius - kept) / 2.0) ** 2 + across))
     for q in (chance, 0.5012, 0.9513, 0.9989):
-        below = np.mean(errors <= made.error_law.quantile(q))
+        below = np.mean(errors <= made.error_distribution.quantile(q))
         assert below >= q - 4 * np.sqrt(q * (1 - q) / len(errors))
 
 

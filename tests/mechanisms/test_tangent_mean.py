@@ -42,8 +42,8 @@ def test_errors_are_at_most_what_is_stated(space, budget):
     assert bool(space.belongs(release.value, 1e-8))
     assert ledger.charges == 60
     assert release.guarantee.within(budget)
-    assert release.error_law is not None
+    assert release.error_distribution is not None
     square = np.square(errors)
     room = 4 * np.std(square) / math.sqrt(len(square))
-    assert np.mean(square) - room <= release.error_law.mean_square
+    assert np.mean(square) - room <= release.error_distribution.mean_square
     assert max(errors) <= 2 * ball.radius * 1.2

@@ -1,4 +1,4 @@
-"""clip_norm="adaptive": the joint query, its law and sensitivity; what it finds and refuses."""
+"""clip_norm="adaptive": the joint query, its distribution and sensitivity; what it refuses."""
 
 from __future__ import annotations
 

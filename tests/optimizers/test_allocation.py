@@ -1,5 +1,5 @@
-"""Random allocation: the law of its batches, the whole transcript under attack, whole epochs
-charged; each with planted faults.
+"""Random allocation: the distribution of its batches, the whole transcript under attack, whole
+epochs charged; each with planted faults.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def settings(steps, batch_size, rate=1.0, clip=1.0, **more):
 
 
 # ------------------------------------------------------------------------------------------------
-# the law of the batches
+# the distribution of the batches
 def assignments(indices, mask, n, steps, epochs):
     """The batch of every record in every epoch, or None unless each record is in exactly one."""
     dense = np.zeros((epochs * steps, n))
@@ -48,9 +48,9 @@ def assignments(indices, mask, n, steps, epochs):
     return np.argmax(dense, axis=1) if exact else None
 
 
-def law_p_value(seed, n=3, steps=3, epochs=40_000):
-    """Chi-square against the enumerated law: all assignments of the n records in an epoch are
-    equally likely, and so are all pairs of the assignments of a record in successive epochs.
+def distribution_p_value(seed, n=3, steps=3, epochs=40_000):
+    """Chi-square against the enumerated distribution: all assignments of the n records in an epoch
+    are equally likely, and so are all pairs of the assignments of a record in successive epochs.
     """
     indices, mask = original("allocated batches")(noise_source(seed), n, steps, epochs)
     found = assignments(indices, mask, n, steps, epochs)
@@ -122,13 +122,13 @@ def leaning(fresh):
 
 
 def test_every_assignment_is_equally_likely_and_epochs_are_independent():
-    assert law_p_value(1) > ALPHA
+    assert distribution_p_value(1) > ALPHA
 
 
 @pytest.mark.parametrize("fault", [kept, twice, shuffled, leaning])
 def test_planted_assignments_are_caught(fault, monkeypatch):
     plant(monkeypatch, "allocated batches", fault(original("allocated batches")))
-    assert law_p_value(1) < ALPHA
+    assert distribution_p_value(1) < ALPHA
 
 
 def test_a_batch_wider_than_planned_is_not_cut(monkeypatch):

@@ -1,5 +1,5 @@
-"""What the compiled steps compute: optima without noise, equality of kernels, and the law of the
-noise.
+"""What the compiled steps compute: optima without noise, equality of kernels, and the distribution
+of the noise.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
         x[3] = np.nan
     o = DPRGD(6, 0.1, 0.8) if sampling == "full" else DPRSGD(6, 8, 0.1, 0.8, sampling=sampling)
 
-    # Noise of the same law is drawn in another frame: compare without it.
+    # Noise of the same distribution is drawn in another frame: compare without it.
     def found():
         return replicate(p, x, start, o, noise_std=0.0, repetitions=3, rng=5)[0]
 
@@ -143,7 +143,7 @@ def test_chunks_do_not_change_the_sum():
 
 
 # ------------------------------------------------------------------------------------------------
-# the law of the noise
+# the distribution of the noise
 NOISY = [
     Sphere(4),
     Lorentz(3),

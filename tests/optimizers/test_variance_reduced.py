@@ -137,8 +137,8 @@ def test_in_flat_space_no_query_is_issued_between_anchors():
     assert plan.guarantee().epsilon(1e-5) == pytest.approx(
         gaussian(plan.split.z1, 2).epsilon(1e-5), rel=1e-12
     )
-    # Law of the result: the anchor's noisy gradient is 2 (w - mean) + sigma N, and 40 steps of rate
-    # 1/4 halve the rest each time.
+    # Distribution of the result: the anchor's noisy gradient is 2 (w - mean) + sigma N, and 40
+    # steps of rate 1/4 halve the rest each time.
     x = RNG.normal(size=(200, 6)) * 0.1
     values, claim = replicate(
         problem,

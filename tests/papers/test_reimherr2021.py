@@ -86,7 +86,7 @@ def test_ambient_noise_of_the_paper_is_too_small_on_spd():
         assert 2 * math.expm1(1.5) / n < frobenius < 2 * 1.5 * math.exp(1.5) / n
 
 
-def test_draws_have_the_law_of_the_mechanisms():
+def test_draws_have_the_distribution_of_the_mechanisms():
     """Lengths of both kinds of noise: E |v| = 3 s in the ambient space and, for small s, 3 s on the
     manifold.
     """

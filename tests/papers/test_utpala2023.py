@@ -96,7 +96,7 @@ def test_bases_are_orthonormal_in_the_metric(space):
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_all_baselines_have_the_law_of_an_isotropic_gaussian(space):
+def test_all_baselines_have_the_distribution_of_an_isotropic_gaussian(space):
     shape, make = SPACES[space]
     manifold, sampler = make(), Sampler(space, shape)
     rng = np.random.default_rng(5)

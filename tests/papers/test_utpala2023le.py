@@ -1,4 +1,4 @@
-"""Utpala2023LE: the laws, constants and radii behind its figures."""
+"""Utpala2023LE: the distributions, constants and radii behind its figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import riemdp
+from papers import utpala2023le_distributions as paper
 from papers import utpala2023le_images as images
-from papers import utpala2023le_laws as paper
 
 
 def test_theorem_4_constant():
@@ -23,7 +23,7 @@ def test_theorem_4_constant():
 
 
 @pytest.mark.slow
-def test_laws_of_both_errors():
+def test_distributions_of_both_errors():
     """Releases follow sigma^2 chi^2_d and Gamma(d, s)^2; with noise x 0.8 the same test fails."""
     from scipy.stats import gamma, kstest
 
@@ -38,9 +38,9 @@ def test_laws_of_both_errors():
         np.asarray(m.squared_dist(value, paper.released(mechanism, value, 600, 11)))
         / mechanism.sigma**2
     )
-    law = gamma(d / 2, scale=2.0).cdf
-    assert kstest(squares, law).pvalue > 1e-6
-    assert kstest(0.64 * squares, law).pvalue < 1e-6
+    distribution = gamma(d / 2, scale=2.0).cdf
+    assert kstest(squares, distribution).pvalue > 1e-6
+    assert kstest(0.64 * squares, distribution).pvalue < 1e-6
     lengths = np.sqrt(paper.laplace_squares(k, 1e-3, 1000, 12)) / 1e-3
     assert kstest(lengths, gamma(d).cdf).pvalue > 1e-6
     assert kstest(0.8 * lengths, gamma(d).cdf).pvalue < 1e-6
@@ -82,7 +82,7 @@ def test_ambient_sensitivity_is_exceeded_and_the_proved_one_is_not():
     assert c["published"] < shift <= c["proved"]
 
 
-def test_markov_chain_settles_on_the_exact_law_only_when_corrected():
+def test_markov_chain_settles_on_the_exact_distribution_only_when_corrected():
     rng = np.random.default_rng(5)
     k, d = 3, 6
     corrected, rate = paper.markov_chain_squares(rng, k, 1500, (400,))[400]

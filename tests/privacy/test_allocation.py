@@ -1,4 +1,4 @@
-"""Random allocation: between an optimistic discretisation of its law and half a percent more."""
+"""Random allocation: between an optimistic discretisation of its distribution and 0.5 % more."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def merged(value: np.ndarray, mass: np.ndarray, cells: float) -> tuple[np.ndarra
 
 
 def combined(one, two, operation, cells: float, dust: float = 1e-19):
-    """The law of `operation` of two independent variables; small masses are left out, which only
-    lowers expectations of functions that are not negative.
+    """The distribution of `operation` of two independent variables; small masses are left out,
+    which only lowers expectations of functions that are not negative.
     """
     (x, p), (y, q) = ((v[m > dust], m[m > dust]) for v, m in (one, two))
     return merged(operation.outer(x, y).ravel(), np.multiply.outer(p, q).ravel(), cells)
@@ -37,7 +37,7 @@ def combined(one, two, operation, cells: float, dust: float = 1e-19):
 
 @functools.cache
 def below(z: float, steps: int, epochs: int):
-    """An optimistic law of the likelihood ratio under Q."""
+    """An optimistic distribution of the likelihood ratio under Q."""
     cells = 150 if z >= 1 else 60
     cells *= max(1.0, 0.1 * math.sqrt(steps) * min(1.0, z))
     edge = np.linspace(-9.0, 9.0 + 1 / z, 1600)
@@ -56,19 +56,19 @@ def below(z: float, steps: int, epochs: int):
     return total
 
 
-def delta_below(law, epsilon: float) -> float:
-    ratio, mass = law
+def delta_below(distribution, epsilon: float) -> float:
+    ratio, mass = distribution
     up = math.exp(epsilon)
     removed = mass @ np.maximum(ratio - up, 0.0)
     added = mass @ np.maximum(1.0 - up * ratio, 0.0)
     return float(max(removed, added))
 
 
-def epsilon_below(law, delta: float) -> float:
+def epsilon_below(distribution, delta: float) -> float:
     low, high = 0.0, 100.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if delta_below(law, middle) > delta else (low, middle)
+        low, high = (middle, high) if delta_below(distribution, middle) > delta else (low, middle)
     return low
 
 
@@ -110,11 +110,13 @@ def test_the_example_of_the_literature_where_poisson_is_better() -> None:
 def test_a_spread_keeps_mass_and_mean() -> None:
     """What is moved to infinity and to 0 is counted; nothing is lost and nothing wraps around."""
     for z, steps in ((0.5, 20), (1.0, 7), (3.0, 1000)):
-        law = allocation.epoch(z, steps)
-        assert float(np.sum(law.mass)) + law.added >= 1 - 1e-12
-        assert float(law.mass @ law.ratio) + law.removed == pytest.approx(1.0, abs=1e-11)
+        distribution = allocation.epoch(z, steps)
+        assert float(np.sum(distribution.mass)) + distribution.added >= 1 - 1e-12
+        assert float(
+            distribution.mass @ distribution.ratio
+        ) + distribution.removed == pytest.approx(1.0, abs=1e-11)
         variance = math.expm1(1 / z**2) / steps
-        spread = float(law.mass @ (law.ratio - 1) ** 2)
+        spread = float(distribution.mass @ (distribution.ratio - 1) ** 2)
         assert variance * (1 - 1e-6) <= spread <= variance * 1.02
 
 
@@ -133,8 +135,10 @@ def test_values_find_the_point_below_them(monkeypatch, z, terms, cells) -> None:
 def test_a_planted_optimistic_rounding_is_seen(monkeypatch) -> None:
     """The planted twin: the values of X are taken a percent too small, their mean with them."""
     honest = allocated_gaussian(1.0, steps=100).delta(0.5)
-    law = allocation.epoch(1.0, 100)
-    lower = allocation.RatioLaw(law.ratio * 0.99, law.mass, law.removed, law.added)
+    distribution = allocation.epoch(1.0, 100)
+    lower = allocation.RatioDistribution(
+        distribution.ratio * 0.99, distribution.mass, distribution.removed, distribution.added
+    )
     assert lower.delta(0.5) < delta_below(below(1.0, 100, 1), 0.5) <= honest
 
 

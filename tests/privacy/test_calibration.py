@@ -58,9 +58,14 @@ CASES = [
 def test_sampled_is_within_and_tight(
     budget: Budget, population: int, batch_size: int, steps: int, sampling: str
 ) -> None:
-    law = {"population": population, "batch_size": batch_size, "steps": steps, "sampling": sampling}
-    z = subsampled_gaussian_noise_multiplier(budget, **law)
-    spent = subsampled_gaussian(z, **law)
+    distribution = {
+        "population": population,
+        "batch_size": batch_size,
+        "steps": steps,
+        "sampling": sampling,
+    }
+    z = subsampled_gaussian_noise_multiplier(budget, **distribution)
+    spent = subsampled_gaussian(z, **distribution)
     assert 0.995 * budget.epsilon <= spent.epsilon(budget.delta) <= budget.epsilon
     assert spent.within(budget)
 
@@ -112,7 +117,7 @@ def test_figures_are_found_where_numpy_is_told_to_raise() -> None:
         made = subsampled_gaussian(1.03, **batches)
         found = [made.epsilon(1e-6), made.delta(0.5), made.compose(gaussian(3.1, 20)).epsilon(1e-6)]
         found.append(subsampled_gaussian_noise_multiplier(Budget(1.07, 1e-6), **batches))
-        # the law of an error, where a plan is made
-        law = Means.riemannian_laplace_law(SPDAffineInvariant(3), 0.0713)
+        # the distribution of an error, where a plan is made
+        distribution = Means.riemannian_laplace_errors(SPDAffineInvariant(3), 0.0713)
     assert all(0.0 < x < 10.0 for x in found)
-    assert law.mean_square > 0.0
+    assert distribution.mean_square > 0.0

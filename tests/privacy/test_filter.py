@@ -214,10 +214,10 @@ def test_the_cost_of_a_pure_release_dominates_it(epsilon: float, blur: float) ->
     x = np.linspace(-epsilon - blur, epsilon + blur + 10 * math.sqrt(blur), 4001)
 
     def excess(c: float) -> float:
-        law = up * Accounts.delta(x - epsilon, math.sqrt(blur)) + (1 - up) * Accounts.delta(
-            x + epsilon, math.sqrt(blur)
-        )
-        return float(np.max(law - Accounts.delta(x, math.sqrt(blur + c))))
+        distribution = up * Accounts.delta(x - epsilon, math.sqrt(blur)) + (
+            1 - up
+        ) * Accounts.delta(x + epsilon, math.sqrt(blur))
+        return float(np.max(distribution - Accounts.delta(x, math.sqrt(blur + c))))
 
     assert excess(cost) <= 1e-15
     assert excess(cost * 0.8) > 1e-14

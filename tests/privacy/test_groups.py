@@ -44,7 +44,7 @@ def test_pure_and_approximate_groups_follow_the_general_rule() -> None:
 
 
 def test_the_chain_of_lines_is_exact_for_a_gaussian_up_to_its_grid() -> None:
-    """The route of all other guarantees, on the law whose group is known."""
+    """The route of all other guarantees, on the distribution whose group is known."""
     for mu, size in ((0.3, 2), (0.2, 5), (1.0, 3)):
         g = gaussian(1 / mu)
         bound = TradeOff(g.delta, g.epsilon(1e-15))

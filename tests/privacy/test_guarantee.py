@@ -160,14 +160,14 @@ def test_what_lies_above_the_window_is_counted() -> None:
     """
     alone = gaussian(1.0)
     plan = Accounts.Plan(tilt=1.0, peak=3.0, step=1e-3, epsilon=1.0, log_delta=math.log(1e-2))
-    law = Accounts.compose(alone.parts, False, plan)
-    assert law is not None
-    top = float(law.loss[-1])
+    distribution = Accounts.compose(alone.parts, False, plan)
+    assert distribution is not None
+    top = float(distribution.loss[-1])
     for e in np.linspace(0.8 * top, top, 9):
-        assert law.delta(float(e)) >= alone.delta(float(e))
-    forgotten = dataclasses.replace(law, spare=0.0)  # the planted fault
+        assert distribution.delta(float(e)) >= alone.delta(float(e))
+    forgotten = dataclasses.replace(distribution, spare=0.0)  # the planted fault
     assert forgotten.delta(top) < 0.5 * alone.delta(top)
-    assert law.spare < 1e-3 * 1e-2  # and it is small where delta is wanted
+    assert distribution.spare < 1e-3 * 1e-2  # and it is small where delta is wanted
 
 
 def test_what_lies_above_the_window_is_counted_where_no_step_loses_infinitely_much() -> None:
@@ -176,9 +176,9 @@ def test_what_lies_above_the_window_is_counted_where_no_step_loses_infinitely_mu
     """
     alone = pure(0.5).repeat(64)
     plan = Accounts.Plan(tilt=1.0, peak=20.0, step=1e-2, epsilon=20.0, log_delta=math.log(1e-2))
-    law = Accounts.compose(alone.parts, False, plan)
-    assert law is not None
-    top = float(law.loss[-1])
+    distribution = Accounts.compose(alone.parts, False, plan)
+    assert distribution is not None
+    top = float(distribution.loss[-1])
     assert top < 32.0
     answers = np.arange(65)
     weights = stats.binom.pmf(answers, 64, 1.0 / (1.0 + math.exp(-0.5)))
@@ -188,7 +188,7 @@ def test_what_lies_above_the_window_is_counted_where_no_step_loses_infinitely_mu
         return float(weights @ -np.expm1(gap))
 
     for e in np.linspace(0.8 * top, top, 9):
-        assert law.delta(float(e)) >= exact(float(e)) > 0.0
+        assert distribution.delta(float(e)) >= exact(float(e)) > 0.0
 
 
 # ------------------------------------------------------------------------------------------------

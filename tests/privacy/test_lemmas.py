@@ -18,9 +18,9 @@ from riemdp.privacy import (
 SLOPES = np.exp(np.array([-1.5, -0.3, 0.0, 0.2, 1.0, 2.5]))
 # two standard normal numbers on a grid, and the probabilities of its points
 _X = np.linspace(-8.0, 8.0, 267)
-_LAW = np.exp(-np.square(_X) / 2) / np.sum(np.exp(-np.square(_X) / 2))
+_DISTRIBUTION = np.exp(-np.square(_X) / 2) / np.sum(np.exp(-np.square(_X) / 2))
 X1, X2 = (axis.ravel() for axis in np.meshgrid(_X, _X, indexing="ij"))
-LAW = np.outer(_LAW, _LAW).ravel()
+DISTRIBUTION = np.outer(_DISTRIBUTION, _DISTRIBUTION).ravel()
 
 
 def hockey_stick(a: float, p: np.ndarray, q: np.ndarray) -> float:
@@ -30,7 +30,10 @@ def hockey_stick(a: float, p: np.ndarray, q: np.ndarray) -> float:
 def profiles(ratio: np.ndarray, slopes: np.ndarray = SLOPES) -> np.ndarray:
     """E (R - a)_+ and E (1 - a R)_+ for several a."""
     return np.array(
-        [[LAW @ np.maximum(ratio - a, 0), LAW @ np.maximum(1 - a * ratio, 0)] for a in slopes]
+        [
+            [DISTRIBUTION @ np.maximum(ratio - a, 0), DISTRIBUTION @ np.maximum(1 - a * ratio, 0)]
+            for a in slopes
+        ]
     )
 
 
@@ -115,5 +118,5 @@ def test_a_mixture_that_shows_its_flag():
         p, q = rng.dirichlet(np.ones(5), 2)
         nothing = rng.dirichlet(np.ones(3))
         rho, a = rng.uniform(), 1 + rng.exponential()
-        one, two = (np.append((1 - rho) * nothing, rho * law) for law in (p, q))
+        one, two = (np.append((1 - rho) * nothing, rho * distribution) for distribution in (p, q))
         assert hockey_stick(a, one, two) == pytest.approx(rho * hockey_stick(a, p, q), abs=1e-14)

@@ -1,4 +1,4 @@
-"""The normal law in plain floats, against 40 digits; and the search for a zero."""
+"""The normal distribution in plain floats, against 40 digits; and the search for a zero."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ POINTS = np.stack(np.meshgrid(AXIS, AXIS), axis=-1)
 
 
 def density(centers: list[np.ndarray]) -> np.ndarray:
-    """Of a mixture of normal laws in the plane, of width Z and with equal weights."""
+    """Of a mixture of normal distributions in the plane, of width Z and with equal weights."""
     return np.mean([np.prod(norm.pdf(POINTS - c, scale=Z), axis=-1) for c in centers], axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Discrete Gaussian integers: their law, by enumeration and by draws."""
+"""Discrete Gaussian integers: their distribution, by enumeration and by draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.seam import Noise
 from tests.statistical import ALPHA
 
 
-def law(scale: float) -> tuple[np.ndarray, np.ndarray]:
+def distribution(scale: float) -> tuple[np.ndarray, np.ndarray]:
     """All integers within 13 scales, and their probabilities by summation."""
     j = np.arange(-math.floor(13 * scale), math.floor(13 * scale) + 1)
     weights = np.exp(-(j**2) / (2 * scale**2))
@@ -22,7 +22,7 @@ def law(scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def p_value(drawn: np.ndarray, scale: float) -> float:
-    j, probabilities = law(scale)
+    j, probabilities = distribution(scale)
     expected = probabilities * drawn.size
     middle = expected > 20
     counts = np.array([np.sum(drawn == k) for k in j[middle]])
@@ -32,7 +32,7 @@ def p_value(drawn: np.ndarray, scale: float) -> float:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.625, 4.0])
-def test_proposals_that_are_kept_have_the_law(scale: float) -> None:
+def test_proposals_that_are_kept_have_the_distribution(scale: float) -> None:
     """P(proposal) A(j), normalised, is the discrete Gaussian to 25 digits, at every integer."""
     with mpmath.workdps(60):
         s, half = mpmath.mpf(scale), mpmath.mpf(1) / 2
@@ -52,12 +52,12 @@ def test_proposals_that_are_kept_have_the_law(scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.625, 4.0])
-def test_draws_have_the_law(scale: float) -> None:
+def test_draws_have_the_distribution(scale: float) -> None:
     source = noise_source(11)
     assert p_value(source.discrete_gaussians(scale, 40_000), scale) > ALPHA
 
 
-def test_rounded_normals_are_another_law() -> None:
+def test_rounded_normals_are_another_distribution() -> None:
     """The planted fault: without the rejection the same test fails."""
     assert p_value(noise_source(11).rounded_normals(1.0, 40_000), 1.0) < ALPHA
     assert p_value(noise_source(11).discrete_gaussians(1.5, 40_000), 1.625) < ALPHA

@@ -1,5 +1,5 @@
-"""Integers with Laplace laws: exact enumeration of the coins, chi-square of the draws, planted
-faults, and the exact decisions.
+"""Integers with Laplace distributions: exact enumeration of the coins, chi-square of the draws,
+planted faults, and the exact decisions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def integers(scale: int, count: int) -> np.ndarray:
     return np.array([Noise.two_sided(below, scale) for _ in range(count)])
 
 
-def law_p_value(draw: Draw, scale: int, count: int) -> float:
+def distribution_p_value(draw: Draw, scale: int, count: int) -> float:
     """Chi-square of the integers, in cells of about equal probability where they are many, and of
     parity and sign.
     """
@@ -85,8 +85,8 @@ def law_p_value(draw: Draw, scale: int, count: int) -> float:
 
 
 @pytest.mark.parametrize("scale", [1, 7, 2**32])
-def test_integers_have_the_law(scale: int) -> None:
-    assert law_p_value(integers, scale, 20_000) > ALPHA
+def test_integers_have_the_distribution(scale: int) -> None:
+    assert distribution_p_value(integers, scale, 20_000) > ALPHA
 
 
 def off_by_one(scale: int, count: int) -> np.ndarray:
@@ -115,14 +115,14 @@ def often_even(scale: int, count: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("draw", "scale"), [(off_by_one, 1), (both_zeros, 1), (narrow, 2**32), (often_even, 2**32)]
 )
-def test_planted_laws_are_seen(draw: Draw, scale: int) -> None:
-    assert law_p_value(draw, scale, 20_000) < ALPHA
+def test_planted_distributions_are_seen(draw: Draw, scale: int) -> None:
+    assert distribution_p_value(draw, scale, 20_000) < ALPHA
 
 
 @pytest.mark.slow
 def test_a_scale_smaller_by_a_hundredth_is_seen() -> None:
-    assert law_p_value(integers, 200, 2_000_000) > ALPHA
-    assert law_p_value(lambda scale, count: integers(198, count), 200, 2_000_000) < ALPHA
+    assert distribution_p_value(integers, 200, 2_000_000) > ALPHA
+    assert distribution_p_value(lambda scale, count: integers(198, count), 200, 2_000_000) < ALPHA
 
 
 def vector_p_value(dim: int, scale: int, count: int, used: int | None = None) -> float:
@@ -143,7 +143,7 @@ def vector_p_value(dim: int, scale: int, count: int, used: int | None = None) ->
 
 
 @pytest.mark.parametrize(("dim", "scale"), [(2, 3), (3, 2)])
-def test_vectors_have_the_law(dim: int, scale: int) -> None:
+def test_vectors_have_the_distribution(dim: int, scale: int) -> None:
     assert vector_p_value(dim, scale, 8_000) > ALPHA
     assert vector_p_value(dim, scale, 8_000, used=scale + 1) < ALPHA
 

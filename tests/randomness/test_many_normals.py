@@ -1,4 +1,4 @@
-"""Many normals at once: the law to its tails, and the keystream behind it."""
+"""Many normals at once: the distribution to its tails, and the keystream behind it."""
 
 from __future__ import annotations
 

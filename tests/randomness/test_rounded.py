@@ -1,4 +1,4 @@
-"""Rounded normal integers: their law, by enumeration and by draws, and the exact decisions."""
+"""Rounded normal integers: their distribution, by enumeration and draws, and exact decisions."""
 
 from __future__ import annotations
 
@@ -71,22 +71,24 @@ def test_the_rectangles_cover_the_curve_and_have_equal_areas() -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# the law by enumeration: every strip, 2^13 values of U, every point weighted by what is kept
+# the distribution by enumeration: every strip, 2^13 values of U, points weighted by what is kept
 def enumerated(scale: float, used: float, inner: np.ndarray | None = None) -> float:
     """The largest error of a probability, from the code's own decisions."""
     strips = Noise.strips()
     inner = strips.inner if inner is None else inner
     u = (np.arange(1 << 13, dtype=np.uint64) << np.uint64(42)) + np.uint64(1 << 41)
-    law = np.zeros(40)
+    distribution = np.zeros(40)
     for i in range(256):
         strip = np.full(u.size, i)
-        weight = np.clip(original("gap under the normal law")(strip, u, np.zeros_like(u)), 0.0, 1.0)
+        weight = np.clip(
+            original("gap under the normal distribution")(strip, u, np.zeros_like(u)), 0.0, 1.0
+        )
         weight[u < inner[i]] = 1.0
         magnitude, decided = Noise.rounded(strip, u, used)
         assert np.all(decided)
-        law += np.bincount(np.minimum(magnitude, 39), weight, 40)
+        distribution += np.bincount(np.minimum(magnitude, 39), weight, 40)
     expected = probabilities(np.arange(39), scale) * np.array([1.0] + 38 * [2.0])
-    return float(np.abs(law[:39] / law.sum() - expected).max())
+    return float(np.abs(distribution[:39] / distribution.sum() - expected).max())
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.25])
@@ -97,11 +99,11 @@ def test_every_probability_is_right_to_one_part_in_a_hundred_thousand(scale: flo
 
 
 # ------------------------------------------------------------------------------------------------
-# the law by draws
-def law_p_value(draw: Draw, scale: float, count: int, times: int = 1) -> float:
+# the distribution by draws
+def distribution_p_value(draw: Draw, scale: float, count: int, times: int = 1) -> float:
     """Chi-square of all integers (of 64 cells of equal probability and two tails where there are
-    more), of the sign, and of the six lowest bits where the law of these is uniform, of `times`
-    times `count` draws.
+    more), of the sign, and of the six lowest bits where the distribution of these is uniform, of
+    `times` times `count` draws.
     """
     if scale < 64:
         last = math.ceil(stats.norm.isf(20 / (count * times)) * scale)
@@ -134,8 +136,8 @@ SCALES = [1.0, 3.25, 2.0**10, 2.0**32, 1.7578125 * 2.0**40]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_draws_have_the_law(scale: float) -> None:
-    assert law_p_value(draws, scale, 500_000) > ALPHA
+def test_draws_have_the_distribution(scale: float) -> None:
+    assert distribution_p_value(draws, scale, 500_000) > ALPHA
 
 
 def in_parts(seed: int) -> Draw:
@@ -145,8 +147,8 @@ def in_parts(seed: int) -> Draw:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 2.0**32])
-def test_a_billion_draws_have_the_law(scale: float) -> None:
-    assert law_p_value(in_parts(5), scale, 10_000_000, 100) > ALPHA
+def test_a_billion_draws_have_the_distribution(scale: float) -> None:
+    assert distribution_p_value(in_parts(5), scale, 10_000_000, 100) > ALPHA
 
 
 @pytest.mark.slow
@@ -157,8 +159,8 @@ def test_what_half_a_million_draws_do_not_show_a_hundred_million_do() -> None:
     def narrower(scale: float, count: int) -> np.ndarray:
         return draw(Noise.scale_up(0.999 * scale), count)
 
-    assert law_p_value(narrower, 2.0**32, 500_000) > ALPHA
-    assert law_p_value(narrower, 2.0**32, 10_000_000, 10) < ALPHA
+    assert distribution_p_value(narrower, 2.0**32, 500_000) > ALPHA
+    assert distribution_p_value(narrower, 2.0**32, 10_000_000, 10) < ALPHA
 
 
 def narrow(scale: float, count: int) -> np.ndarray:
@@ -172,8 +174,8 @@ def rarely_even(scale: float, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("draw", [narrow, rarely_even])
-def test_another_law_is_seen(draw: Draw) -> None:
-    assert law_p_value(draw, 2.0**32, 500_000) < ALPHA
+def test_another_distribution_is_seen(draw: Draw) -> None:
+    assert distribution_p_value(draw, 2.0**32, 500_000) < ALPHA
 
 
 def test_planted_faults_of_the_sampler_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,17 +183,17 @@ def test_planted_faults_of_the_sampler_are_seen(monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as patch:  # the acceptance of the next strip
         plant(
             patch,
-            "strips of the normal law",
+            "strips of the normal distribution",
             lambda: strips._replace(inner=np.roll(strips.inner, -1)),
         )
-        assert law_p_value(draws, 2.0**32, 500_000) < ALPHA
+        assert distribution_p_value(draws, 2.0**32, 500_000) < ALPHA
     with monkeypatch.context() as patch:  # points that are not below `inner` are never kept
-        plant(patch, "gap under the normal law", lambda strip, u, v: np.full(u.size, -1.0))
+        plant(patch, "gap under the normal distribution", lambda strip, u, v: np.full(u.size, -1.0))
         assert enumerated(2.0, 2.0) > 1e-4
     with monkeypatch.context() as patch:  # a uniform number of 31 bits
         words, kept = Noise.words, np.uint64(2**64 - 1 - ((1 << 33) - (1 << 9)))
         plant(patch, "words of normals", lambda generator, count: words(generator, count) & kept)
-        assert law_p_value(draws, 2.0**40, 100_000) < ALPHA
+        assert distribution_p_value(draws, 2.0**40, 100_000) < ALPHA
 
 
 # ------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_the_exponential_is_as_good_as_the_guard_needs() -> None:
     assert error * float(Noise.strips().floats[2].max()) < Noise.GUARD / 100
 
 
-def test_a_few_private_draws_have_the_law() -> None:
+def test_a_few_private_draws_have_the_distribution() -> None:
     z = np.concatenate([noise_source().rounded_normals(2.0**32, 32) for _ in range(2000)])
     assert stats.kstest(z / 2.0**32, "norm").pvalue > ALPHA
     # a word that came twice would be two equal integers: by chance one pair in a few runs

@@ -1,4 +1,4 @@
-"""The noise source: its laws, and that its key and stream stay where they are."""
+"""The noise source: its distributions, and that its key and stream stay where they are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N = 200_000
 
 
 # ------------------------------------------------------------------------------------------------
-# laws
+# distributions
 def test_normals_uniforms_gammas() -> None:
     source = noise_source(1)
     normals = source.normals((N // 4, 4))

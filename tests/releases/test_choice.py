@@ -100,7 +100,11 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5)):
 def unmoved_plan(manifold, ball, n, budget):
     """The plan of releases that are left where the noise brings them."""
     with pytest.MonkeyPatch.context() as patch:
-        plant(patch, "error in a ball", lambda mechanism, radius: (mechanism.error_law, False))
+        plant(
+            patch,
+            "error in a ball",
+            lambda mechanism, radius: (mechanism.error_distribution, False),
+        )
         Means.remembered_plan.cache_clear()
         plan = R.plan_private_mean(manifold, ball, n, budget)
     Means.remembered_plan.cache_clear()
@@ -116,7 +120,7 @@ def check(case):
             assert of_share[inside] <= TOLERATED * min(of_share.values())
         for share, of_share in moved.items():
             for name, loss in of_share.items():
-                # moving a release into the ball never makes it worse, and the law says so
+                # moving a release into the ball never makes it worse, and the distribution says so
                 assert loss <= losses[share][name] * (1 + 1e-9)
                 assert loss <= 1.1 * bounded[name].expected_error <= 2.2 * case[1]
         for name, loss in moved[0.5].items():

@@ -63,9 +63,9 @@ def test_the_level_is_exact_for_samples_of_unequal_noise(whole):
             y = [rng.normal(size=2) * s for s in sigma]
             if whole:
                 y = [one + rng.normal(size=2) * np.sqrt([0.5, 0.01]) for one in y]
-            laws = [Means.gaussian_law(2, stated * s, exact=True) for s in sigma]
-            given = zip(y, laws, spreads, strict=True)
-            means = [Sums.SampleMean(a, law, covariance=c) for a, law, c in given]
+            distributions = [Means.gaussian_errors(2, stated * s, exact=True) for s in sigma]
+            given = zip(y, distributions, spreads, strict=True)
+            means = [Sums.SampleMean(a, distribution, covariance=c) for a, distribution, c in given]
             out.append(Sums.compared(means, 1.0, "", exact=True, reproducible=False).p_value)
         return np.array(out)
 

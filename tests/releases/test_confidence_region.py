@@ -140,15 +140,15 @@ def test_a_region_of_laplace_noise_holds_the_mean_as_often_as_stated():
     [riemdp.SPDAffineInvariant(2), riemdp.Grassmann(4, 2), riemdp.SPDBuresWasserstein(2)],
     ids=repr,
 )
-def test_where_the_radial_law_is_no_formula_a_longer_one_takes_its_place(space):
+def test_where_the_radial_distribution_is_no_formula_a_longer_one_takes_its_place(space):
     scale = 0.25
-    law = Means.riemannian_laplace_bound(space, scale)
+    distribution = Means.riemannian_laplace_bound(space, scale)
     drawn = riemdp.riemannian_laplace(3, space, space.origin, scale, (400,))
     distances = np.asarray(space.dist(space.origin, drawn))
     for level in LEVELS:
-        inside = distances <= law.quantile(level)
+        inside = distances <= distribution.quantile(level)
         assert coverage_p_value(inside, level, at_least=True) > ALPHA
-        inside = distances <= 0.6 * law.quantile(level)
+        inside = distances <= 0.6 * distribution.quantile(level)
         assert coverage_p_value(inside, level, at_least=True) < ALPHA
 
 
@@ -239,7 +239,7 @@ def test_the_edge_is_the_edge(space):
     assert region.contains(bad).tolist() == [True, False]
 
 
-def test_no_region_where_the_law_of_the_error_is_not_known():
+def test_no_region_where_the_distribution_of_the_error_is_not_known():
     space = SPACES["hyperbolic"]
     center, X = records(space)
     ball = Ball(center, 0.5)
@@ -252,7 +252,7 @@ def test_no_region_where_the_law_of_the_error_is_not_known():
     few = riemdp.private_frechet_mean(
         space, X[:2], ball, Budget(0.5), mechanism="riemannian-laplace", rng=1
     )
-    assert few.details["law"] == "truncated to the ball"
+    assert few.details["distribution"] == "truncated to the ball"
     with pytest.raises(riemdp.InvalidArgument, match="not known"):
         few.confidence_region()
     found = riemdp.private_ball(space, records(space, 200)[1], AdaptiveBall(), GAUSSIAN, rng=1)
@@ -261,8 +261,8 @@ def test_no_region_where_the_law_of_the_error_is_not_known():
 
 
 def test_the_gradient_of_a_loss_of_ones_own_is_not_the_distance():
-    """On flat spaces the K-norm gradient of the mean has the Laplace law; of another loss it does
-    not.
+    """On flat spaces the K-norm gradient of the mean has the Laplace distribution; of another loss
+    it does not.
     """
     flat, X = riemdp.Euclidean(2), np.zeros((8, 2))
     ball = Ball(np.zeros(2), 1.0)

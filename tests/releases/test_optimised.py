@@ -64,7 +64,7 @@ def test_a_run_comes_near_the_mean_and_is_charged_exactly(space, name):
     assert release.guarantee.adjacency == "replace-one"
     assert 0.95 * LARGE.epsilon < release.guarantee.epsilon(LARGE.delta) <= LARGE.epsilon
     assert release.details["n"] == N
-    assert release.error_law is None
+    assert release.error_distribution is None
 
 
 @pytest.mark.parametrize("name", DP)

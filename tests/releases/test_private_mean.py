@@ -123,7 +123,9 @@ def test_plan_figures_are_those_of_the_release():
             )
             assert release.expected_error == pytest.approx(row.expected_error)
             assert release.scale == pytest.approx(row.scale)
-            assert row.law.quantile(0.9) == pytest.approx(release.error_law.quantile(0.9))
+            assert row.error_distribution.quantile(0.9) == pytest.approx(
+                release.error_distribution.quantile(0.9)
+            )
 
 
 def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
@@ -200,6 +202,8 @@ def test_a_mean_about_a_far_centre_is_released_where_it_was_drawn(n, far, radius
         space, x, R.Ball(center, radius), R.Budget(5.0), mechanism=mechanism, rng=1
     )
     truth = np.r_[np.cosh(np.mean(t)), np.sinh(np.mean(t)), np.zeros(n - 2)]
-    assert float(space.dist(truth, release.value)) <= release.error_law.quantile(1 - 1e-7)
-    assert release.error_law.quantile(1 - 1e-7) < radius / 3
-    assert float(space.dist(center, release.value)) < radius + release.error_law.quantile(1 - 1e-7)
+    assert float(space.dist(truth, release.value)) <= release.error_distribution.quantile(1 - 1e-7)
+    assert release.error_distribution.quantile(1 - 1e-7) < radius / 3
+    assert float(space.dist(center, release.value)) < radius + release.error_distribution.quantile(
+        1 - 1e-7
+    )

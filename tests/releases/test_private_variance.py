@@ -81,11 +81,11 @@ def test_the_noise_is_that_of_the_sensitivity(budget):
     else:
         scale = r**2 / n / budget.epsilon
 
-        def law(x):
+        def distribution(x):
             return np.where(x < 0, 0.5 * np.exp(x / scale), 1 - 0.5 * np.exp(-x / scale))
 
-        assert ks_p_value(noise, law) > ALPHA
-        assert ks_p_value(0.6 * noise, law) < ALPHA
+        assert ks_p_value(noise, distribution) > ALPHA
+        assert ks_p_value(0.6 * noise, distribution) < ALPHA
     assert scale <= releases[0].scale < 1.001 * scale
     values = np.array([float(rel.value) for rel in releases])
     assert values.min() >= 0.0

@@ -69,7 +69,7 @@ def test_elsewhere_it_comes_at_most_twice_as_far(space, radius):
 
 
 def stated_and_found(space, ball, n, runs=80, factor=1.0):
-    """Whether the errors of releases of one mean keep within the law that they state."""
+    """Whether the errors of releases of one mean keep within the distribution that they state."""
     X = ends(space, ball.center, np.full(n, ball.radius * (1 - 1e-9)), 3)
     X = jax.tree.map(lambda leaf: np.tile(np.asarray(leaf[:1]), (n,) + (1,) * (leaf.ndim - 1)), X)
     errors = []
@@ -86,10 +86,10 @@ def stated_and_found(space, ball, n, runs=80, factor=1.0):
                 count_outside=False,
             )
             errors.append(float(space.dist(release.value, jax.tree.map(lambda a: a[0], X))))
-    law, square = release.error_law, np.square(errors) * factor**2
+    distribution, square = release.error_distribution, np.square(errors) * factor**2
     room = 5 * np.std(square) / math.sqrt(runs)
-    kept = np.mean(square) - room <= law.mean_square
-    below = np.mean(np.array(errors) * factor <= law.quantile(0.5) * (1 + 1e-9))
+    kept = np.mean(square) - room <= distribution.mean_square
+    below = np.mean(np.array(errors) * factor <= distribution.quantile(0.5) * (1 + 1e-9))
     return release, kept and below >= 0.5 - 5 * 0.5 / math.sqrt(runs), np.max(errors)
 
 
@@ -112,8 +112,10 @@ def test_errors_are_at_most_what_is_stated(space, radius, n):
     assert most <= 2 * radius
     assert float(space.dist(release.value, ball.center)) <= radius * (1 + 1e-9)
     assert release.expected_error <= 2 * radius
-    assert release.details["error"] == release.error_law.kind == "upper bound"
-    if release.expected_error < radius / 3:  # planted: larger errors do not keep within the law
+    assert release.details["error"] == release.error_distribution.kind == "upper bound"
+    if (
+        release.expected_error < radius / 3
+    ):  # planted: larger errors do not keep within the distribution
         assert not stated_and_found(space, ball, n, factor=2.2)[1]
 
 
@@ -164,7 +166,7 @@ def test_a_noise_as_large_as_the_ball_is_told_with_a_remedy(budget):
     def error(n, epsilon):
         spend = R.Budget(epsilon, budget.delta)
         made, _ = Means.try_build(name, Means.MeanFacts(ball.on(space), n, spend))
-        return made.error_law.expected_error  # before anything is moved
+        return made.error_distribution.expected_error  # before anything is moved
 
     name = "wrapped-gaussian" if budget.delta else "wrapped-laplace"
     with pytest.warns(R.RiemdpWarning, match="public centre, which costs nothing, is as good"):
@@ -197,10 +199,10 @@ def test_on_curved_spaces_the_remedy_is_about_right():
     assert plan[0].expected_error < 1.5 * ball.radius
 
 
-def test_a_law_stays_an_estimate_where_it_was_one():
+def test_a_distribution_stays_an_estimate_where_it_was_one():
     estimate = R.RiemannianLaplace(
         R.SPDAffineInvariant(3), sensitivity=0.01, epsilon=1.0, ball=R.Ball(np.eye(3), 1.0)
-    ).error_law
+    ).error_distribution
     assert estimate.kind == "estimate"
     bounded = Means.moved_in(estimate, R.SPDAffineInvariant(3), 1e-3)
     assert (bounded.kind, bounded.expected_error) == ("upper bound", 2e-3)

@@ -49,11 +49,11 @@ def test_the_level_is_exact_for_gaussian_noise():
     assert riemdp.two_sample_test(a, b).exact
 
 
-def test_other_laws_and_populations_are_conservative():
+def test_other_distributions_and_populations_are_conservative():
     a, b = (released(seed=i, mechanism="wrapped-laplace", budget=Budget(1.0)) for i in (0, 1))
     found = riemdp.two_sample_test(a, b)
     assert not found.exact
-    # Laplace noise: a uniform direction, and a length with the law Gamma(3, s)
+    # Laplace noise: a uniform direction, and a length with the distribution Gamma(3, s)
     rng = np.random.default_rng(2)
     u = rng.normal(size=(2, 200, 3))
     u *= (rng.gamma(3, a.scale, (2, 200)) / np.linalg.norm(u, axis=-1))[..., None]

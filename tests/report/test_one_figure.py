@@ -76,7 +76,7 @@ def test_the_curve_is_the_rate(guarantee: privacy.Guarantee, rate: float):
 
 
 def test_lines_are_above_the_exact_curve_and_near_it():
-    """The route of compositions, on a law whose curve is known."""
+    """The route of compositions, on a distribution whose curve is known."""
     mu = 0.5
     tiny = privacy.gaussian(1 / mu).compose(privacy.pure(1e-9))
     for rate in (1e-4, 0.01, 0.2):

@@ -210,8 +210,8 @@ def test_a_report_about_people_speaks_of_people(all_reports):
     assert "stands for one person" in words(all_reports["wrapped"])
 
 
-@pytest.mark.parametrize(("delta", "law"), [(1e-5, "Gaussian"), (0.0, "Laplace")])
-def test_a_release_names_the_law_that_was_drawn(delta, law):
+@pytest.mark.parametrize(("delta", "distribution"), [(1e-5, "Gaussian"), (0.0, "Laplace")])
+def test_a_release_names_the_distribution_that_was_drawn(delta, distribution):
     """It said "Gaussian or Laplace noise", and left the reader to guess."""
     budget = Budget(2.0, delta)
     rows, own = np.tile(X, (5, 1)), np.arange(2000)
@@ -224,7 +224,7 @@ def test_a_release_names_the_law_that_was_drawn(delta, law):
         quiet(riemdp.private_frechet_variance, SPACE, rows, SEARCH, budget),
     )
     for release in releases:
-        assert f"{law} noise on the" in release.words, release.mechanism
+        assert f"{distribution} noise on the" in release.words, release.mechanism
         assert " or " not in release.words
 
 

@@ -1,5 +1,5 @@
-"""Independent laws of the distance to the footpoint: quadrature on grids, none of it shared with
-the samplers.
+"""Independent distributions of the distance to the footpoint: quadrature on grids, none of it
+shared with the samplers.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def principal_angles(w, x):
 def bures_2(eta_diagonal, s, n=(150, 150, 60), top=None):
     """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 +
     x2) dy1 dy2 dphi, by the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2.
-    Law of the distance to diag(eta_diagonal).
+    Distribution of the distance to diag(eta_diagonal).
     """
     top = np.sqrt(max(eta_diagonal)) + 22 * s if top is None else top
     y1 = (np.arange(n[0]) + 0.5) / n[0] * top

@@ -65,7 +65,7 @@ def test_every_size_of_noise_gives_a_positive_definite_matrix(size):
         assert np.all(np.linalg.eigvalsh(x) > 0)
 
 
-def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_law():
+def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_distribution():
     """From several blocks: coordinates of log(x) - log(eta) over their length, times a chi
     variable, are normal.
     """

@@ -388,10 +388,10 @@ def test_far_draws_through_the_front_door_do_not_name_the_mean():
     assert proportions_differ(*events) > ALPHA
 
 
-# -------------------------------------------------------------------- the law is still the law
+# ------------------------------------------------------------------- the distribution is the same
 @pytest.mark.parametrize("manifold", [R.Lorentz(3), R.Lorentz(6), R.PoincareBall(3)])
 @pytest.mark.slow
-def test_hyperbolic_lengths_near_the_limit_follow_the_law(manifold):
+def test_hyperbolic_lengths_near_the_limit_follow_the_distribution(manifold):
     """1 / s - (d - 1) = .06: a third of the draws take the polar route about the origin."""
 
     d = manifold.dim
@@ -421,9 +421,9 @@ def test_hyperbolic_lengths_near_the_limit_follow_the_law(manifold):
     assert two_sample_p_value(-heads[0], heads[1]) < ALPHA
 
 
-# -------------------------------------------------------------------- truncated laws
+# -------------------------------------------------------------------- truncated distributions
 @pytest.mark.slow
-def test_a_truncated_law_that_only_the_ball_makes_finite_is_drawn():
+def test_a_truncated_distribution_that_only_the_ball_makes_finite_is_drawn():
     """SPEC 3.8: affine-invariant k = 5, r = .5, s = .8 was refused with "about inf tries"."""
     manifold = R.SPDAffineInvariant(5)
     ball = R.Ball(np.eye(5), 0.5)
@@ -432,7 +432,7 @@ def test_a_truncated_law_that_only_the_ball_makes_finite_is_drawn():
     assert mechanism.tries < 10
     release = mechanism.release(np.eye(5))
     assert bool(ball.contains(manifold, release.value))
-    # the law of d(I, x): flat Laplace draws in the ball weighted by the Jacobian
+    # the distribution of d(I, x): flat Laplace draws in the ball weighted by the Jacobian
     x = np.asarray(R.riemannian_laplace(1, manifold, np.eye(5), 0.8, (4000,), ball=ball))
     d = np.linalg.norm(np.log(np.linalg.eigvalsh(x)), axis=1)
     rng = np.random.default_rng(0)
@@ -451,7 +451,7 @@ def test_a_truncated_law_that_only_the_ball_makes_finite_is_drawn():
 
 @pytest.mark.parametrize("from_center", [True, False])
 @pytest.mark.parametrize("s", [0.2, pytest.param(2.0, marks=pytest.mark.slow)])
-def test_both_ways_to_truncate_give_the_law(from_center, s):
+def test_both_ways_to_truncate_give_the_distribution(from_center, s):
     """H^2, footpoint near the edge, against a grid."""
     from tests.sampling import oracles
     from tests.statistical import ks_p_value
@@ -554,7 +554,7 @@ def test_the_mean_volume_of_a_sphere_is_between_its_bounds(k):
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 40])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 0.999, 1 - 1e-12])
-def test_the_tail_of_a_hyperbolic_law_is_never_below_the_true_one(dim, share):
+def test_the_tail_of_a_hyperbolic_distribution_is_never_below_the_true_one(dim, share):
     import mpmath as mp
 
     s = share / (dim - 1) if dim > 1 else share
@@ -571,7 +571,7 @@ def test_the_tail_of_a_hyperbolic_law_is_never_below_the_true_one(dim, share):
             proved = x**a * mp.fprod(1 + a / j for j in range(1, dim))
             assert bound <= min(1, proved * (1 + 1e-9))
             if end > 10 and dim > 1 and share < 0.99:
-                assert x**a < true  # planted: of a law on a line
+                assert x**a < true  # planted: of a distribution on a line
     if dim > 1:
         assert Means.hyperbolic_tail(dim, 1 / (dim - 1) * (1 + 1e-12), 100.0) == 1.0
     else:  # SPD(1) is a line as well

@@ -18,7 +18,7 @@ HULLS = {
     "S3 cut": lambda: Means.sphere_hull(3, 5.0, 0.4),
     "flat cut": lambda: Means.flat_hull(6, 0.5, 1.0),
     "flat line cut": lambda: Means.flat_hull(1, 0.5, 1.0),
-    "H4 cut, no law without": lambda: Means.hyperbolic_hull(4, 2.0, 3.0),
+    "H4 cut, no distribution without": lambda: Means.hyperbolic_hull(4, 2.0, 3.0),
     "affine 2": lambda: Means.affine_proposal(2, 1.0, np.inf).hull,
     "affine 11": lambda: Means.affine_proposal(11, 0.05, np.inf).hull,
     "affine 30 tiny": lambda: Means.affine_proposal(30, 1e-6, np.inf).hull,
@@ -76,9 +76,9 @@ def test_one_draw_follows_the_density():
     source = noise_source(8)
     x = np.concatenate([hull.draw(source, 1) for _ in range(5000)])
     grid = np.linspace(1e-9, np.pi, 20_001)
-    law = cdf_from_grid(grid, hull.log_f(grid))
-    assert ks_p_value(x, law) > ALPHA
-    assert ks_p_value(1.2 * x, law) < ALPHA
+    distribution = cdf_from_grid(grid, hull.log_f(grid))
+    assert ks_p_value(x, distribution) > ALPHA
+    assert ks_p_value(1.2 * x, distribution) < ALPHA
     bumpy = Means.TangentHull(
         lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf
     )

@@ -1,5 +1,5 @@
-"""Every Riemannian Laplace sampler against an independent law, with planted faults that the same
-tests reject.
+"""Every Riemannian Laplace sampler against an independent distribution, with planted faults that
+the same tests reject.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def distances(name, seed=11):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_distance_follows_the_law_and_faults_are_rejected(name):
+def test_distance_follows_the_distribution_and_faults_are_rejected(name):
     cdf, without_jacobian = CASES[name][2](), CASES[name][3]
     d = distances(name)
     assert ks_p_value(d, cdf) > ALPHA
@@ -142,7 +142,7 @@ def test_points_beyond_float64_are_shortened_to_valid_ones():
 
 @pytest.mark.parametrize(("k", "fraction"), [(3, 0.5), (5, 0.5), (11, 0.4)])
 def test_affine_invariant_against_importance_weights(k, fraction):
-    """E r under the law from flat Laplace draws weighted by the Jacobian, a method without
+    """E r under the distribution from flat Laplace draws weighted by the Jacobian, a method without
     rejection or envelope.
     """
     manifold, s = R.SPDAffineInvariant(k), fraction * np.sqrt(12 / (k * (k * k - 1)))
@@ -258,9 +258,9 @@ def test_bures_wasserstein_4_against_weighted_wishart_matrices():
     assert agreement(rng.gamma(k * (k + 1) / 2, s, N), mean, se) < ALPHA  # Jacobian dropped
 
 
-def test_truncated_at_a_larger_size_against_the_whole_law_kept_inside():
+def test_truncated_at_a_larger_size_against_the_whole_distribution_kept_inside():
     """H^10, footpoint off the centre: radii cut and rejected, against whole-space draws (a Beta
-    law) that fall inside.
+    distribution) that fall inside.
     """
     manifold, s, r = R.Lorentz(11), 0.06, 0.8
     ball = R.Ball(manifold.origin, r)
@@ -280,7 +280,7 @@ def test_truncated_at_a_larger_size_against_the_whole_law_kept_inside():
 
 
 def test_truncated_hyperbolic_plane_off_centre():
-    """A ball of radius 1 and a footpoint off its centre, at a scale where the law has no
+    """A ball of radius 1 and a footpoint off its centre, at a scale where the distribution has no
     untruncated form.
     """
     manifold, s, r = R.Lorentz(3), 3.0, 1.0
@@ -315,7 +315,7 @@ def test_truncated_affine_invariant_beyond_the_limit():
         (R.PoincareBall(3), 0.6, "0.5"),
     ],
 )
-def test_a_law_that_does_not_exist_is_refused_with_the_number(manifold, s, number):
+def test_a_distribution_that_does_not_exist_is_refused_with_the_number(manifold, s, number):
     with pytest.raises(R.InvalidArgument, match=f"sigma < {number}"):
         riemannian_laplace(1, manifold, manifold.origin, s)
     just_below = riemannian_laplace(1, manifold, manifold.origin, 0.3 * s)
@@ -419,7 +419,9 @@ def test_lengths_and_directions_of_many_draws_have_nothing_to_do_with_each_other
         assert ks_p_value(rows, lambda h: h) > ALPHA
 
 
-def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkeypatch) -> None:
+def test_spectra_of_directions_have_one_distribution_with_and_without_the_matrices(
+    monkeypatch,
+) -> None:
     k, count = 6, 4000
     dense = Means.direction_spectra(k, count, noise_source(1))
     plant(monkeypatch, "matrices of few directions", 0)

@@ -188,7 +188,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             value=self.components_,
             mechanism=SecondMomentNoise.name,
             words=f"{release.words}, then its leading eigenvectors",
-            error_law=None,
+            error_distribution=None,
             facts=release.facts.told(details),
         )
 

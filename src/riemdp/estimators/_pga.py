@@ -216,7 +216,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             guarantee=whole,
             mechanism=NAME,
             words=f"a private mean; {moment.words}; its leading eigenvectors",
-            error_law=None,
+            error_distribution=None,
             observation=None,
             budget=asked.budget,
             facts=moment.facts.told(told),

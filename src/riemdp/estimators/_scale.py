@@ -133,7 +133,7 @@ class PrivateTLScale(AbstractTransfer):
 def _deviation(release: Release) -> float:
     """The standard deviation of the noise of a released number."""
     assert release.observation is not None
-    return math.sqrt(release.observation.law.mean_square)
+    return math.sqrt(release.observation.lengths.mean_square)
 
 
 def _dispersion(asked: FittedPoints, ball: Ball, budget: Budget | Noise) -> Ready:

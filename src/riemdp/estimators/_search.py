@@ -344,6 +344,6 @@ def _best_of(
 
 def _of_search(release: Release, whole: Guarantee, budget: Budget) -> Release:
     """A release of the best run: it cost what the search did. The noise of what was chosen has not
-    the distribution of any run's, so no region and no law of the error is stated.
+    the distribution of any run's, so no region and no distribution of the error is stated.
     """
-    return release._with(guarantee=whole, budget=budget, error_law=None, observation=None)
+    return release._with(guarantee=whole, budget=budget, error_distribution=None, observation=None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..domains import AdaptiveBall, Ball, Domain
 from ..inference import Observation, Query
-from ..inference._error_law import capped, gaussian_law
+from ..inference._distributions import capped, gaussian_errors
 from ..manifolds import Euclidean
 from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism, Release
@@ -208,9 +208,9 @@ class VarianceOverSites(OverSites):
         domain = self.terms.search.on(self.manifold)
         ask = server.squares(domain.center, domain.radius, 1.0)
         heard = server.summed(ask)
-        line, law = Euclidean(), gaussian_law(1, heard.deviation, exact=False)
+        line, lengths = Euclidean(), gaussian_errors(1, heard.deviation, exact=False)
         place = "the noisy number that was released"
-        seen = Observation(line, line.origin, heard.mean, law, heard.slack, place=place)
+        seen = Observation(line, line.origin, heard.mean, lengths, heard.slack, place=place)
         largest = domain.radius**2
         facts = self._facts(server) | {
             "ball": self.terms.search,
@@ -224,7 +224,7 @@ class VarianceOverSites(OverSites):
         }
         value = np.clip(np.asarray(heard.mean[0]), 0.0, largest)
         sensitivity = ask.sensitivity / heard.records
-        return Drawn(value, heard.deviation, sensitivity, capped(law, largest), facts, seen)
+        return Drawn(value, heard.deviation, sensitivity, capped(lengths, largest), facts, seen)
 
 
 def in_process(terms: SearchTerms, sites: Sequence[SearchSite]) -> Parties:

@@ -149,7 +149,7 @@ class NoiseOfSites:
         return 1 if self.tolerated is None else self.parties - self.tolerated
 
     @property
-    def law(self) -> GaussianNoise:
+    def noise(self) -> GaussianNoise:
         """The noise of a sum with all sites, as that of one party who holds all records."""
         parts = self.parties if self.tolerated is None else self.parties / self.least
         return GaussianNoise(self.each.multiplier * math.sqrt(parts))

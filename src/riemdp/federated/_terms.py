@@ -452,7 +452,7 @@ class SearchTerms(Terms):
         """What the search does: public numbers only."""
         domain = self.domain
         return plan_search(
-            self.noise_of_sites.law,
+            self.noise_of_sites.noise,
             sum(self.sizes.values()),
             self.manifold.dim,
             scales=domain.scales,

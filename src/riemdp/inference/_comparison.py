@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..privacy import Guarantee
-from ._error_law import ChiLaw, ErrorLaw, chi_exceeded
+from ._distributions import ChiErrors, ErrorDistribution, chi_exceeded
 from ._facts import Released
 from ._region import OF, Observation
 from ._regions import (
@@ -102,7 +102,7 @@ class SampleMean:
 
     Attributes:
         coordinates: (dim,).
-        law: Distribution of the length of its noise; isotropic.
+        lengths: Distribution of the length of its noise; isotropic.
         slack: Bound of what rounding adds to that.
         variance: A bound of the expected squared length of its sampling error; 0 where the
             hypothesis is about the records themselves.
@@ -111,7 +111,7 @@ class SampleMean:
     """
 
     coordinates: Floats
-    law: ErrorLaw
+    lengths: ErrorDistribution
     slack: float = 0.0
     variance: float = 0.0
     covariance: Floats | None = None
@@ -119,7 +119,7 @@ class SampleMean:
     @property
     def weight(self) -> float:
         """One over the variance of the noise of a coordinate."""
-        return len(self.coordinates) / self.law.mean_square
+        return len(self.coordinates) / self.lengths.mean_square
 
     def of_sample(self) -> SampleMean:
         """The same for a hypothesis about the records themselves."""
@@ -187,7 +187,7 @@ class _Contrast:
 
     @property
     def is_gaussian(self) -> bool:
-        return all(isinstance(one.law, ChiLaw) for one in self.means)
+        return all(isinstance(one.lengths, ChiErrors) for one in self.means)
 
     def exceeded(self, level: float) -> float:
         """What the root exceeds under the hypothesis with probability at most `level`."""
@@ -202,7 +202,7 @@ class _Contrast:
             return math.sqrt(high) + self.slack
         part = level / (len(self.means) + (spread > 0.0))
         most = min(1.0 - part, 1.0 - 2.0**-53)
-        noise = float(self.moved @ np.array([one.law.quantile(most) for one in self.means]))
+        noise = float(self.moved @ np.array([one.lengths.quantile(most) for one in self.means]))
         return noise + math.sqrt(spread) * chi_exceeded(1, part) + self.slack
 
     def p_value(self) -> float:
@@ -365,11 +365,11 @@ def two_sample_test(
     elif dispersions is not None:
         raise invalid("dispersions", "given", 'they go with of="population"')
     means = [
-        SampleMean(y, seen.law, seen.slack, variance)
+        SampleMean(y, seen.lengths, seen.slack, variance)
         for y, seen, variance in zip(_places(*both), both, variances, strict=True)
     ]
     seeded = any(release.reproducible for release in (a, b, *(dispersions or ())))
-    exact = of == "sample" and all(isinstance(seen.law, ChiLaw) for seen in both)
+    exact = of == "sample" and all(isinstance(seen.lengths, ChiErrors) for seen in both)
     return compared(means, 1.0, hypothesis, exact=exact, reproducible=seeded)
 
 
@@ -434,6 +434,6 @@ def _sampling_variances(
         check_mean(mean)
         spread = checked_dispersion(dispersion, mean)
         r, n = known_of(mean)
-        deviation = math.sqrt(spread.law.mean_square) + spread.slack
+        deviation = math.sqrt(spread.lengths.mean_square) + spread.slack
         found.append(variance_above(float(spread.coordinates[0]), deviation, n, r**2) / n)
     return found[0], found[1]

@@ -20,7 +20,7 @@ from .. import _linalg as linalg
 from ..manifolds import AbstractManifold, Grassmann
 from ..manifolds._base import Point
 from ..manifolds._spectral import unpack
-from ._error_law import ChiLaw, ErrorLaw, gaussian_law
+from ._distributions import ChiErrors, ErrorDistribution, gaussian_errors
 from ._facts import Query, Released
 from ._region import Region, about
 
@@ -40,14 +40,14 @@ class MeanDirection:
         manifold: `Sphere(p)`; or `Grassmann(p, 1)`, whose points are axes.
         coordinates: The noisy mean of the vectors, (p,); of axes that of the matrices x x^T in the
             coordinates of `manifolds._spectral.pack`.
-        law: Distribution of the length of its noise.
+        lengths: Distribution of the length of its noise.
         n: The public number of records, or of people.
         slack: What rounding adds to that length.
     """
 
     manifold: AbstractManifold
     coordinates: Floats
-    law: ErrorLaw
+    lengths: ErrorDistribution
     n: int
     slack: float = 0.0
 
@@ -97,7 +97,7 @@ class MeanDirection:
     @property
     def _noise(self) -> float:
         """Standard deviation of the noise in each direction, over the length of one record."""
-        return self.law.expected_error / math.sqrt(self.coordinates.size) / self._unit
+        return self.lengths.expected_error / math.sqrt(self.coordinates.size) / self._unit
 
     @functools.cached_property
     def resultant(self) -> float:
@@ -135,10 +135,10 @@ class MeanDirection:
         """What the part of the error that lies across the true direction, in so many dimensions, is
         no longer than.
         """
-        law = self.law
-        if isinstance(law, ChiLaw):  # else the length of the whole error bounds it
-            law = gaussian_law(dim, law.sigma, exact=True)
-        noise = (law.quantile(level) + self.slack) / math.sqrt(self.power)
+        lengths = self.lengths
+        if isinstance(lengths, ChiErrors):  # else the length of the whole error bounds it
+            lengths = gaussian_errors(dim, lengths.sigma, exact=True)
+        noise = (lengths.quantile(level) + self.slack) / math.sqrt(self.power)
         return noise if of == "sample" else math.hypot(noise, self._sampling(dim, level))
 
     def _sampling(self, dim: int, level: float) -> float:
@@ -163,7 +163,7 @@ class MeanDirection:
     def region(self, level: float, of: str, subject: str) -> Region:
         """The cone as a region of the space."""
         radius = self.cone(level, of) * (1.0 + 1e-12)
-        seen = about(self.manifold, self.direction, ErrorLaw.at_most(radius))
+        seen = about(self.manifold, self.direction, ErrorDistribution.at_most(radius))
         return Region(self.direction, radius, level, of, subject, seen)
 
     @property
@@ -185,7 +185,7 @@ def direction_of(release: Released) -> MeanDirection:
     assert facts.manifold is not None
     assert facts.n is not None
     assert seen is not None
-    return MeanDirection(facts.manifold, seen.coordinates, seen.law, facts.n, seen.slack)
+    return MeanDirection(facts.manifold, seen.coordinates, seen.lengths, facts.n, seen.slack)
 
 
 @np.errstate(under="ignore")  # densities far out are 0

@@ -13,7 +13,7 @@ from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..privacy import Budget, Guarantee
 from ._counts import OutsideCount, ValidCount
-from ._error_law import ErrorLaw
+from ._distributions import ErrorDistribution
 from ._region import Observation, rounded_up
 
 
@@ -171,7 +171,7 @@ class Released(Protocol):
     def reproducible(self) -> bool: ...
 
     @property
-    def error_law(self) -> ErrorLaw | None: ...
+    def error_distribution(self) -> ErrorDistribution | None: ...
 
     @property
     def observation(self) -> Observation | None: ...

@@ -10,7 +10,7 @@ import math
 
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier
 from ..privacy._guarantee import PERSON, RECORD
-from ._error_law import ErrorLaw, TabulatedLaw, unbounded
+from ._distributions import ErrorDistribution, TabulatedErrors, unbounded
 from ._facts import Facts
 from ._region import rounded_up
 
@@ -70,7 +70,7 @@ class MuchNoise:
 
 
 def much_noise(
-    law: ErrorLaw | None,
+    errors: ErrorDistribution | None,
     facts: Facts,
     guarantee: Guarantee,
     budget: Budget | None,
@@ -83,7 +83,7 @@ def much_noise(
     elsewhere: a scale that is divided by (error / radius) brings the error to about the radius.
 
     Args:
-        law: Of the error.
+        errors: Distribution of the error.
         facts: Of the release.
         guarantee: Of the release.
         budget: What was given to spend; None leaves epsilon out.
@@ -91,13 +91,13 @@ def much_noise(
     """
     is_of_ball = facts.radius is not None
     radius = float(facts.radius) if facts.radius is not None else radius
-    if facts.unit == "squared distance" or law is None or radius is None:
+    if facts.unit == "squared distance" or errors is None or radius is None:
         return None
-    error, alone = law.expected_error, unbounded(law)
+    error, alone = errors.expected_error, unbounded(errors)
     if not error >= radius:
         return None
     # a distribution of one distance says nothing but the diameter of the ball
-    is_diameter = isinstance(alone, TabulatedLaw) and len(set(alone.table)) == 1
+    is_diameter = isinstance(alone, TabulatedErrors) and len(set(alone.table)) == 1
     factor = alone.expected_error / radius * (1.0 + 1e-6)
     if not is_of_ball or facts.found or is_diameter or not math.isfinite(factor):
         return MuchNoise(error, radius, facts.found, unit=guarantee.unit)

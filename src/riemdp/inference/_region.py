@@ -24,7 +24,7 @@ from ..domains._ends import end_everywhere, end_of
 from ..domains._frame import carried, carried_back
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
-from ._error_law import ErrorLaw
+from ._distributions import ErrorDistribution
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
@@ -46,12 +46,12 @@ class Observation:
         base: The public or released point of it at which the vector is tangent.
         coordinates: The noisy vector y in orthonormal coordinates at `base`, (dim,), before
             anything shortened or shrank it.
-        law: Distribution of the length of y - v, v = log_base(value); exact, or never too short.
+        lengths: Distribution of the length of y - v, v = log_base(value); exact or never too short.
         slack: Bound of the length of what computing the value in float64, to a public tolerance,
             adds to the error.
         domain: The ball in whose frame all this happens, or None: the frame is the space itself.
         place: What the coordinates stand for, in words.
-        at_released_point: Whether `base` is the released point itself, and `law` that of a
+        at_released_point: Whether `base` is the released point itself, and `lengths` those of a
             distance.
         subject: What the noisy vector shows, in words; "" where that is what the release is of.
     """
@@ -59,7 +59,7 @@ class Observation:
     manifold: AbstractManifold
     base: Point
     coordinates: Floats
-    law: ErrorLaw
+    lengths: ErrorDistribution
     slack: float = 0.0
     domain: Domain | None = None
     place: str = (
@@ -105,10 +105,10 @@ class Observation:
         return np.where(np.isfinite(found), found, np.inf)
 
 
-def about(manifold: AbstractManifold, point: Point, law: ErrorLaw) -> Observation:
+def about(manifold: AbstractManifold, point: Point, lengths: ErrorDistribution) -> Observation:
     """A released point whose distance from the value has this distribution."""
     zero = np.zeros(manifold.dim)
-    return Observation(manifold, point, zero, law, place=_POINT, at_released_point=True)
+    return Observation(manifold, point, zero, lengths, place=_POINT, at_released_point=True)
 
 
 def region_of(
@@ -123,7 +123,7 @@ def region_of(
             ' its error is not known. Release the mean with mechanism="wrapped-gaussian" or'
             ' "tangent-mean", or without a ball'
         )
-    radius = math.nextafter(seen.law.quantile(level), math.inf) + seen.slack
+    radius = math.nextafter(seen.lengths.quantile(level), math.inf) + seen.slack
     return Region(seen.point(seen.coordinates), radius, level, of, subject, seen)
 
 

@@ -61,7 +61,7 @@ def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float
     """
     # the distribution of the noise is symmetric: this length is exceeded on one side with chance
     # alpha / 6
-    noise = spread.law.quantile(1.0 - alpha / 3.0) + spread.slack
+    noise = spread.lengths.quantile(1.0 - alpha / 3.0) + spread.slack
     sampling = r**2 * math.sqrt(math.log(6.0 / alpha) / (2.0 * n))
     return min(r**2, max(0.0, float(spread.coordinates[0]) + noise + sampling))
 

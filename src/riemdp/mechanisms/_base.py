@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 EITHER = "Gaussian or Laplace noise"  # Laplace for delta = 0, Gaussian for others
-_LAWS = {False: "Laplace noise", True: "Gaussian noise"}
+_NOISES = {False: "Laplace noise", True: "Gaussian noise"}
 _SHRUNK = "; the noisy vector is then shrunk towards the public centre (James-Stein)"
 
 
@@ -64,7 +64,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         words = self.words + _SHRUNK if self.shrinks else self.words
         if EITHER not in words or self.quoted_budget is None:
             return self.name, words
-        return self.name, words.replace(EITHER, _LAWS[self.quoted_budget.delta > 0.0])
+        return self.name, words.replace(EITHER, _NOISES[self.quoted_budget.delta > 0.0])
 
     @property
     def shrinks(self) -> bool:

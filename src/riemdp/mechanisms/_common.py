@@ -17,7 +17,7 @@ from .._isolation import isolated
 from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains import Ball, Domain
-from ..inference._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
+from ..inference._distributions import ErrorDistribution, Lengths, wrapped_errors
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -139,17 +139,17 @@ class PointMechanism(AbstractMechanism[Any]):
         return guarantee if budget is None else guarantee.quoted_at(budget.delta)
 
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
+    def error_distribution(self) -> ErrorDistribution | None:
         """Distribution of the distance between the release and the admitted value, for the least
         favourable value; None where no formula is known.
         """
         return None
 
-    def law_at(self, distance: float) -> ErrorLaw | None:
+    def errors_at(self, distance: float) -> ErrorDistribution | None:
         """Distribution of the same distance for a value at `distance` from the public centre,
         before the release is moved into the ball; None where no formula is known.
         """
-        return self.error_law
+        return self.error_distribution
 
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
         """The statistic by which an attacker tells two values apart: stacked releases -> numbers,
@@ -161,12 +161,13 @@ class PointMechanism(AbstractMechanism[Any]):
     @property
     def _details(self) -> dict[str, Any]:
         """Public facts for `Release.details`."""
-        law = self.error_law
-        return {"error": "no formula" if law is None else law.kind}
+        errors = self.error_distribution
+        return {"error": "no formula" if errors is None else errors.kind}
 
     def _made(self, noisy: Point, seen: Observation | None = None) -> Drawn:
         """What was drawn: the released point, and the noisy vector that it was made of."""
-        return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details, seen)
+        errors = self.error_distribution
+        return Drawn(noisy, self.scale, self.sensitivity, errors, self._details, seen)
 
     def _settle(self, **values: object) -> None:
         """Set fields of a frozen instance, from its own `__post_init__`."""
@@ -249,12 +250,12 @@ class AbstractTangentNoise(PointMechanism):
 
     @property
     @abc.abstractmethod
-    def length_law(self) -> ChiLaw | GammaLaw:
+    def lengths(self) -> Lengths:
         """Distribution of the length of the noise in the tangent space, before any shrinking."""
 
     def _seen(self, y: Floats) -> Observation:
         """The noisy coordinates at the base, with the distribution of their error."""
-        return Observation(self.manifold, self.base, y, self.length_law, self._slack)
+        return Observation(self.manifold, self.base, y, self.lengths, self._slack)
 
     @functools.cached_property
     def _slack(self) -> float:
@@ -270,18 +271,18 @@ class AbstractTangentNoise(PointMechanism):
         return domain.radius + float(self.manifold.dist(domain.center, self.base))
 
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
+    def error_distribution(self) -> ErrorDistribution | None:
         """Distribution of the distance between the release and the admitted value, None where no
         formula is known: an upper bound, taken at the edge of the ball on negatively curved spaces.
         """
-        return self._law(self.largest_distance)
+        return self._errors_at(self.largest_distance)
 
-    def law_at(self, distance: float) -> ErrorLaw | None:
+    def errors_at(self, distance: float) -> ErrorDistribution | None:
         """The same distribution for a value at `distance` from the base."""
-        return self._law(distance)
+        return self._errors_at(distance)
 
-    def _law(self, distance: float | None) -> ErrorLaw | None:
-        return wrapped_law(self.manifold, distance, self.length_law)
+    def _errors_at(self, distance: float | None) -> ErrorDistribution | None:
+        return wrapped_errors(self.manifold, distance, self.lengths)
 
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
         """Linear in the logarithm at the base: the log-likelihood ratio (without shrinking)."""

@@ -17,7 +17,7 @@ from .._trees import map_leaves
 from ..domains._ends import end_of
 from ..domains._sums import MOST_TERMS, summation_error
 from ..inference._comparison import SampleMean, covariance_above, variance_above
-from ..inference._error_law import gaussian_law, laplace_law
+from ..inference._distributions import gaussian_errors, laplace_errors
 from ..privacy._noise import Noise
 from ._at_centre import Found
 from ._class_sums import SQUARES, ClassSpreads
@@ -88,9 +88,9 @@ def sample_means(sums: ClassSpreads, noisy: Floats, scale: float, noise: Noise) 
     found = []
     for n, (mean, square, moment) in zip(sums.sizes, sums.split(noisy), strict=True):
         own = deviation / n
-        law = gaussian_law(dim, own, exact=True)
+        lengths = gaussian_errors(dim, own, exact=True)
         if noise.is_pure:  # a part of a vector is no longer than the whole
-            law = laplace_law(width, scale / n, exact=False)
+            lengths = laplace_errors(width, scale / n, exact=False)
         # |mean|^2 is larger by dim own^2 on average, and varies by this
         away = float(mean @ mean) - dim * own**2
         varies = math.sqrt(4.0 * float(mean @ mean) * own**2 + 2.0 * dim * own**4)
@@ -101,5 +101,5 @@ def sample_means(sums: ClassSpreads, noisy: Floats, scale: float, noise: Noise) 
             told_matrix = moment - np.outer(mean, mean) + own**2 * np.eye(dim)
             covariance = covariance_above(told_matrix, 2.0 * math.sqrt(dim) * own, n, most) / n
         slack = rounding / n + summation_error(MOST_TERMS)
-        found.append(SampleMean(mean, law, slack, most / n, covariance))
+        found.append(SampleMean(mean, lengths, slack, most / n, covariance))
     return found

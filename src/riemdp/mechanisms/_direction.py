@@ -18,7 +18,7 @@ from ..domains import Ball
 from ..domains._clamp import in_parts, readable
 from ..domains._door import admit_records
 from ..inference._direction import MeanDirection
-from ..inference._error_law import ErrorLaw, lengths_of
+from ..inference._distributions import ErrorDistribution, lengths_of
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean, Grassmann
 from ..manifolds._base import Point, RecordsLike
@@ -85,7 +85,7 @@ class MeanDirectionNoise(BudgetedMechanism[Records]):
         return query.size if isinstance(query, SecondMoment) else query.domain.manifold.dim
 
     @property
-    def law(self) -> ErrorLaw:
+    def lengths(self) -> ErrorDistribution:
         """Distribution of the length of the noise."""
         scale = scale_for(self.noise, self.query.sensitivity, self._widest)
         return lengths_of(self.noise, scale, self._widest)
@@ -103,9 +103,9 @@ class MeanDirectionNoise(BudgetedMechanism[Records]):
         slack = slack_of(scale, size, pure=self.noise.is_pure)
         space, subject = Euclidean(size), "the mean of the records"
         seen = Observation(
-            space, np.zeros(size), noisy, self.law, slack, place=_PLACE, subject=subject
+            space, np.zeros(size), noisy, self.lengths, slack, place=_PLACE, subject=subject
         )
-        found = MeanDirection(self.manifold, noisy, self.law, query.n, slack)
+        found = MeanDirection(self.manifold, noisy, self.lengths, query.n, slack)
         facts = {**found.facts, "manifold": self.manifold, "n": query.n}
         return Drawn(found.direction, scale, query.sensitivity, None, facts, seen)
 

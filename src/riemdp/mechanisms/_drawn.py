@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..inference._counts import told_of_people
-from ..inference._error_law import ErrorLaw
+from ..inference._distributions import ErrorDistribution
 from ..inference._facts import Facts
 from ..inference._region import Observation
 from ..privacy import Budget, Guarantee
@@ -24,7 +24,7 @@ class Drawn:
         value: What may be published.
         scale: sigma of a Gaussian, s of a Laplace or K-norm distribution.
         sensitivity: The sensitivity that the scale was made from.
-        error_law: Distribution of the distance between the noisy and the admitted value, or None.
+        error_distribution: Of the distance between the noisy and the admitted value, or None.
         details: Further public facts.
         observation: The noisy vector itself, with the distribution of its error, for confidence
             regions; None where that distribution is not known. It is published with the value.
@@ -33,7 +33,7 @@ class Drawn:
     value: Any
     scale: float
     sensitivity: float | None = None
-    error_law: ErrorLaw | None = None
+    error_distribution: ErrorDistribution | None = None
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     observation: Observation | None = None
 
@@ -69,7 +69,7 @@ def told(
         mechanism=name,
         reproducible=reproducible,
         sensitivity=drawn.sensitivity,
-        error_law=drawn.error_law,
+        error_distribution=drawn.error_distribution,
         facts=Facts.of({**details, "numerics": mechanism.arithmetic}),
         budget=mechanism.quoted_budget,
         words=words,

@@ -21,7 +21,7 @@ from ..domains._domain import loses_far
 from ..domains._door import admit_value
 from ..domains._stream import Stream
 from ..domains._sums import mean_of
-from ..inference._error_law import ErrorLaw, moved_in, riemannian_laplace_law
+from ..inference._distributions import ErrorDistribution, moved_in, riemannian_laplace_errors
 from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -269,7 +269,7 @@ class KNormGradient(PureMechanism):
         of_mean = isinstance(self.objective_gradient, MeanGradient) and self._h == 1.0
         if self.truncated or not self.manifold._is_flat or not of_mean:
             return None
-        return about(self.manifold, point, riemannian_laplace_law(self.manifold, self.scale))
+        return about(self.manifold, point, riemannian_laplace_errors(self.manifold, self.scale))
 
     def _accepted(self, point: Point, offset: float, source: NoiseSource) -> Point:
         while True:
@@ -339,34 +339,34 @@ class KNormGradient(PureMechanism):
 
     # ---------------------------------------------------------------- errors
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
+    def error_distribution(self) -> ErrorDistribution | None:
         """Distribution of the distance to the minimiser if |grad F| were exactly h d: an upper
         estimate, since |grad F| >= h d.
         """
-        law = self._proposal_law
-        if law is None:
+        errors = self._proposal_errors
+        if errors is None:
             assert self.ball is not None
-            return ErrorLaw.at_most(2 * self.ball.radius)
+            return ErrorDistribution.at_most(2 * self.ball.radius)
         if self.ball is not None:  # releases are clamped into it
-            law = moved_in(law, self.manifold, self.ball.radius)
-            assert law is not None
+            errors = moved_in(errors, self.manifold, self.ball.radius)
+            assert errors is not None
         if tuple(self.manifold.curvature_bounds) == (0.0, 0.0):
-            return law
+            return errors
         note = "Laplace distribution that proposals come from"
-        return dataclasses.replace(law, kind="estimate", note=note)
+        return dataclasses.replace(errors, kind="estimate", note=note)
 
-    def law_at(self, distance: float) -> ErrorLaw | None:
+    def errors_at(self, distance: float) -> ErrorDistribution | None:
         """The distribution of proposals before they are moved into the ball; infinitely wide where
         it is the ball that makes it exist.
         """
-        return self._proposal_law or ErrorLaw.at_most(math.inf)
+        return self._proposal_errors or ErrorDistribution.at_most(math.inf)
 
     @property
-    def _proposal_law(self) -> ErrorLaw | None:
+    def _proposal_errors(self) -> ErrorDistribution | None:
         scale = self.scale / self._h
         if not scale < laplace_scale_limit(self.manifold):
             return None
-        return riemannian_laplace_law(self.manifold, scale)
+        return riemannian_laplace_errors(self.manifold, scale)
 
     @property
     def _details(self) -> dict[str, Any]:

@@ -24,12 +24,12 @@ from .._errors import magnitude, one_of
 from .._trees import map_leaves
 from ..domains import Ball
 from ..domains._door import admit_value
-from ..inference._error_law import (
-    ErrorLaw,
+from ..inference._distributions import (
+    ErrorDistribution,
     keeps_near,
     moved_in,
     riemannian_laplace_bound,
-    riemannian_laplace_law,
+    riemannian_laplace_errors,
 )
 from ..inference._region import Observation, about
 from ..manifolds import AbstractManifold
@@ -41,7 +41,7 @@ from ..randomness import NoiseSource
 from ..sampling._far import View
 from ..sampling._laplace import (
     HOPELESS,
-    check_law,
+    check_scale,
     draw,
     expected_tries,
     laplace_scale_limit,
@@ -57,7 +57,7 @@ from ._for_mean import MeanFacts
 class RiemannianLaplace(PureMechanism):
     """Release a point from the density proportional to exp(-d(x, value) / s), drawn exactly.
 
-    Which distribution is drawn is decided by public numbers and stated in `details["law"]`:
+    Which one is drawn is decided by public numbers and stated in `details["distribution"]`:
 
     - "whole space": homogeneous spaces, s = sensitivity / epsilon, wherever that distribution
       exists and takes at most 10^7 tries. Clamping afterwards halves the scale of truncating.
@@ -93,7 +93,7 @@ class RiemannianLaplace(PureMechanism):
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(3)
         >>> mechanism = riemdp.RiemannianLaplace(space, sensitivity=0.01, epsilon=0.5)
-        >>> mechanism.release(np.eye(3)).details["law"]
+        >>> mechanism.release(np.eye(3)).details["distribution"]
         'whole space'
     """
 
@@ -128,7 +128,7 @@ class RiemannianLaplace(PureMechanism):
             tries = truncation(manifold, scale, domain).tries
         else:
             scale = whole
-            check_law(manifold, whole, math.inf)
+            check_scale(manifold, whole, math.inf)
         warn_if_slow(manifold, tries)
         self._settle(sensitivity=sensitivity, scale=scale)
         self._settle(truncated=truncated, tries=tries)
@@ -157,8 +157,8 @@ class RiemannianLaplace(PureMechanism):
         manifold, ball = self.manifold, self.ball
         if self.truncated or not (ball is None or keeps_near(manifold, ball.radius)):
             return None
-        law = riemannian_laplace_bound(manifold, self.scale)
-        return None if law is None else about(manifold, point, law)
+        errors = riemannian_laplace_bound(manifold, self.scale)
+        return None if errors is None else about(manifold, point, errors)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> RiemannianLaplace:
@@ -167,27 +167,27 @@ class RiemannianLaplace(PureMechanism):
 
     # ---------------------------------------------------------------- errors
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
+    def error_distribution(self) -> ErrorDistribution | None:
         """Distribution of the distance between the release and the admitted value."""
         if self.truncated:
             assert self.ball is not None
-            return ErrorLaw.at_most(2 * self.ball.radius)
-        law = riemannian_laplace_law(self.manifold, self.scale)
-        return law if self.ball is None else moved_in(law, self.manifold, self.ball.radius)
+            return ErrorDistribution.at_most(2 * self.ball.radius)
+        errors = riemannian_laplace_errors(self.manifold, self.scale)
+        return errors if self.ball is None else moved_in(errors, self.manifold, self.ball.radius)
 
-    def law_at(self, distance: float) -> ErrorLaw | None:
+    def errors_at(self, distance: float) -> ErrorDistribution | None:
         """The distribution before the draw is moved into the ball, the same for every value. A
         truncated one counts as infinitely wide: volume puts nearly everything at the ball's edge.
         """
         if self.truncated:
-            return ErrorLaw.at_most(math.inf)
-        return riemannian_laplace_law(self.manifold, self.scale)
+            return ErrorDistribution.at_most(math.inf)
+        return riemannian_laplace_errors(self.manifold, self.scale)
 
     @property
     def _details(self) -> dict[str, Any]:
-        law = "whole space"
+        errors = "whole space"
         if self.truncated:
-            law = "truncated to the ball"
+            errors = "truncated to the ball"
         elif not self.manifold.is_homogeneous:
-            law = "whole space, constant not homogeneous"
-        return {"law": law, "expected_tries": self.tries, **super()._details}
+            errors = "whole space, constant not homogeneous"
+        return {"distribution": errors, "expected_tries": self.tries, **super()._details}

@@ -13,7 +13,7 @@ import numpy as np
 from .._errors import warn_with_release
 from .._trees import map_leaves
 from ..domains import Ball
-from ..inference._error_law import ErrorLaw
+from ..inference._distributions import ErrorDistribution
 from ..inference._facts import Facts
 from ..inference._much_noise import MuchNoise, much_noise
 from ..inference._region import Observation, Region
@@ -44,8 +44,8 @@ class Release:
         reproducible: True if the noise came from a seed; then nothing here is private.
         sensitivity: The sensitivity that the scale was made from, for the neighbours of
             `guarantee.adjacency`.
-        error_law: Distribution of the distance to the value before noise, None where no formula is
-            known: with probability q noise does not exceed `error_law.quantile(q)`.
+        error_distribution: Of the distance to the value before noise, None where no formula is
+            known: with probability q noise does not exceed `error_distribution.quantile(q)`.
         facts: Further public `Facts`, with types: the ball, the number of records, the query.
             `details` is a read-only mapping of the same names.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
@@ -63,7 +63,7 @@ class Release:
     mechanism: str
     reproducible: bool
     sensitivity: float | None = None
-    error_law: ErrorLaw | None = None
+    error_distribution: ErrorDistribution | None = None
     facts: Facts = dataclasses.field(default_factory=Facts)
     budget: Budget | None = None
     words: str = ""
@@ -85,7 +85,7 @@ class Release:
         """Root of the expected squared distance between the release and the value it protects: the
         error from noise alone. None without a formula.
         """
-        return None if self.error_law is None else self.error_law.expected_error
+        return None if self.error_distribution is None else self.error_distribution.expected_error
 
     def confidence_region(
         self,
@@ -152,7 +152,7 @@ class Release:
 
     def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
         """Whether the noise is as large as the ball; `radius` where the release knows none."""
-        return much_noise(self.error_law, self.facts, self.guarantee, self.budget, radius)
+        return much_noise(self.error_distribution, self.facts, self.guarantee, self.budget, radius)
 
     def _warn_of_noise(self) -> None:
         """Say so in a `RiemdpWarning`."""
@@ -184,10 +184,10 @@ class Release:
         ]
         if self.sensitivity is not None:
             lines[-1] += f" (sensitivity {self.sensitivity:.6g})"
-        if self.error_law is not None:
+        if self.error_distribution is not None:
             lines.append(
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
-                f" {self.error_law.kind})"
+                f" {self.error_distribution.kind})"
             )
         facts = self.facts
         if facts.numerics is not None:

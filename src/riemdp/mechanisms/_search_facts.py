@@ -11,7 +11,7 @@ import numpy as np
 from .._namespace import Floats
 from ..domains._ends import end_of
 from ..inference._counts import ValidCount
-from ..inference._error_law import ErrorLaw, lengths_of, shrunk_law
+from ..inference._distributions import ErrorDistribution, lengths_of, shrunk_errors
 from ..inference._region import Observation
 from ..manifolds import SPDBuresWasserstein
 from ..privacy._noise import Noise
@@ -61,15 +61,15 @@ def mean_from(
     if isinstance(query, FrechetMean):
         released = query.frame.back(released)
     lengths = lengths_of(noise, scale, manifold.dim)
-    law = shrunk_law(manifold, local.radius, lengths)
+    errors = shrunk_errors(manifold, local.radius, lengths)
     seen = observed(query, noisy, lengths, slack, stretch)
-    return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
+    return Drawn(released, scale, stretch * query.sensitivity, errors, facts, seen)
 
 
 def observed(
     query: FrechetMean | TangentMean,
     noisy: Floats,
-    lengths: ErrorLaw,
+    lengths: ErrorDistribution,
     slack: float,
     stretch: float = 1.0,
 ) -> Observation | None:

@@ -26,7 +26,7 @@ from .._errors import InvalidArgument, integer
 from .._isolation import isolation
 from .._namespace import Floats
 from ..inference._counts import ValidCount
-from ..inference._error_law import lengths_of
+from ..inference._distributions import lengths_of
 from ..inference._region import Observation
 from ..manifolds import Euclidean
 from ..manifolds._spectral import unpack
@@ -193,10 +193,10 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         self.dim, self.n = integer("dim", dim), integer("n", n)
         # the length of no row is compared with a larger number
         self.query = of_rows(self.dim, self.n, 2.0**_OCTAVES, center=center, people=people)
-        law = self.noise
-        wanted = _COUNTS * law.share_of_count(_WANTED * self.n)
+        noise = self.noise
+        wanted = _COUNTS * noise.share_of_count(_WANTED * self.n)
         self.share = min(_MOST, max(_LEAST, wanted)) / _COUNTS
-        self.need = math.ceil(law.count_deviation(_MOST / _COUNTS) / _WORST)
+        self.need = math.ceil(noise.count_deviation(_MOST / _COUNTS) / _WORST)
 
     @property
     def searched(self) -> float:
@@ -205,7 +205,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
 
     def rank(self, valid: float) -> float:
         """The length is meant to hold this many rows, where so many are taken for finite."""
-        law = self.noise
+        noise = self.noise
         left = 1.0 - self.searched
         if self.noise.is_pure:
             coordinates = self.dim * (self.dim + 1) / 2
@@ -213,10 +213,10 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
             heavier = math.sqrt((coordinates + 1.0) / 2.0)
         else:
             heavier = 1.0
-        worth = 2.0 * heavier * math.sqrt(self.dim) * law.count_deviation(left) / _ALIGNED
+        worth = 2.0 * heavier * math.sqrt(self.dim) * noise.count_deviation(left) / _ALIGNED
         # a released number of finite rows has the noise of a count itself
-        gap = law.count_deviation(self.share) * (1.0 if valid == self.n else math.sqrt(2.0))
-        return max(valid / 2, valid - max(law.safety * gap, worth))
+        gap = noise.count_deviation(self.share) * (1.0 if valid == self.n else math.sqrt(2.0))
+        return max(valid / 2, valid - max(noise.safety * gap, worth))
 
     def _admit(self, value: Any) -> _Rows:
         """Rows, or rows and whose they are."""

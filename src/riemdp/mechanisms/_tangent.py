@@ -14,7 +14,7 @@ from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._door import one_value
 from ..domains._points import admit_point
-from ..inference._error_law import ChiLaw, gaussian_law
+from ..inference._distributions import ChiErrors, gaussian_errors
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -94,9 +94,9 @@ class TangentGaussian(GaussianMechanism):
         self._settle(at=at, sensitivity=sensitivity, scale=scale)
 
     @functools.cached_property
-    def error_law(self) -> ChiLaw:
+    def error_distribution(self) -> ChiErrors:
         """Distribution of the length of the noise in the metric."""
-        return gaussian_law(self.manifold.dim, self.scale, exact=True)
+        return gaussian_errors(self.manifold.dim, self.scale, exact=True)
 
     @property
     def arithmetic(self) -> str:

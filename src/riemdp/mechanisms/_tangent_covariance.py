@@ -9,7 +9,7 @@ import numpy as np
 from .._errors import integer
 from ..domains import Ball
 from ..domains._door import admit_records
-from ..inference._error_law import lengths_of
+from ..inference._distributions import lengths_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
@@ -74,5 +74,5 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
         y = second_moment(np.asarray(value.points))
         noisy, scale, _ = self._purse(source).add(y, self.sensitivity, 1)
         matrix = unpack(np.asarray(noisy), self.query.domain.manifold.dim)
-        law = lengths_of(self.noise, scale, y.size)
-        return Drawn(matrix, scale, self.sensitivity, law)
+        errors = lengths_of(self.noise, scale, y.size)
+        return Drawn(matrix, scale, self.sensitivity, errors)

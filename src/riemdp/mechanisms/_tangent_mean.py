@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from .._errors import integer
 from ..domains import Ball
 from ..domains._ends import end_of
-from ..inference._error_law import ErrorLaw, capped, lengths_of, wrapped_law
+from ..inference._distributions import ErrorDistribution, capped, lengths_of, wrapped_errors
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -95,7 +95,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         return not self.noise.is_pure and worth_shrinking(self.manifold, self.scale, radius)
 
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
+    def error_distribution(self) -> ErrorDistribution | None:
         """Distribution of the distance between the release and the mean before noise, an upper
         bound; None where curvature is unbounded below.
         """
@@ -104,8 +104,8 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         # Hadamard spaces of points, elsewhere of the vectors whose distance the distribution
         # bounds.
         radius = self.query.domain.radius
-        law = wrapped_law(self.manifold, radius, lengths, shrunk=self.shrinks)
-        return capped(law, 2.0 * radius)
+        errors = wrapped_errors(self.manifold, radius, lengths, shrunk=self.shrinks)
+        return capped(errors, 2.0 * radius)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)
@@ -119,10 +119,11 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         lengths = lengths_of(self.noise, self.scale, self.manifold.dim)
         slack += self.query.error_bound
         seen = Observation(self.manifold, domain.center, noisy, lengths, slack)
-        return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details, seen)
+        errors = self.error_distribution
+        return Drawn(released, self.scale, self.sensitivity, errors, self._details, seen)
 
     @property
     def _details(self) -> dict[str, Any]:
-        law = self.error_law
+        errors = self.error_distribution
         shrunk = {"shrunk": "James-Stein, towards the centre"} if self.shrinks else {}
-        return {"error": "no formula" if law is None else law.kind, **shrunk}
+        return {"error": "no formula" if errors is None else errors.kind, **shrunk}

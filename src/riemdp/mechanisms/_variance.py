@@ -16,7 +16,7 @@ import numpy as np
 
 from .._errors import integer
 from ..domains import Ball, Domain
-from ..inference._error_law import capped, lengths_of
+from ..inference._distributions import capped, lengths_of
 from ..inference._region import Observation
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import RecordsLike
@@ -130,9 +130,9 @@ def noisy_number(
     """
     noisy, scale, slack = purse.add(np.reshape(query.value(terms), 1), query.sensitivity, share)
     noisy, scale, slack = stretch * noisy, stretch * scale, stretch * (query.error_bound + slack)
-    law = lengths_of(purse.noise, scale, 1)
+    lengths = lengths_of(purse.noise, scale, 1)
     subject = "" if stretch == 1.0 else _STRETCHED
-    seen = Observation(_LINE, _ORIGIN, noisy, law, slack, place=_PLACE, subject=subject)
+    seen = Observation(_LINE, _ORIGIN, noisy, lengths, slack, place=_PLACE, subject=subject)
     value = np.asarray(min(max(float(noisy[0]), 0.0), query.largest))
-    bounded = capped(law, query.largest)
+    bounded = capped(lengths, query.largest)
     return Drawn(value, scale, stretch * query.sensitivity, bounded, {**(facts or {})}, seen)

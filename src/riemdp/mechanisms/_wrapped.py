@@ -26,7 +26,7 @@ from ..domains import Ball, Domain
 from ..domains._door import admit_value
 from ..domains._ends import end_of
 from ..domains._points import admit_point
-from ..inference._error_law import ChiLaw, ErrorLaw, gaussian_law, wrapped_law
+from ..inference._distributions import ErrorDistribution, Lengths, gaussian_errors, wrapped_errors
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point
 from ..privacy import Budget
@@ -242,12 +242,12 @@ class WrappedGaussian(AbstractWrapped, GaussianMechanism):
 
     # ---------------------------------------------------------------- errors and attacks
     @property
-    def length_law(self) -> ChiLaw:
+    def lengths(self) -> Lengths:
         """Distribution of the length of the noise in the tangent space, before any shrinking."""
-        return gaussian_law(self.manifold.dim, self.scale, exact=True)
+        return gaussian_errors(self.manifold.dim, self.scale, exact=True)
 
-    def _law(self, distance: float | None) -> ErrorLaw | None:
-        return wrapped_law(self.manifold, distance, self.length_law, shrunk=self.shrinks)
+    def _errors_at(self, distance: float | None) -> ErrorDistribution | None:
+        return wrapped_errors(self.manifold, distance, self.lengths, shrunk=self.shrinks)
 
     @property
     def _details(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._trees import map_leaves
 from ..domains import Ball
-from ..inference._error_law import GammaLaw, laplace_law
+from ..inference._distributions import Lengths, laplace_errors
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -98,9 +98,9 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         return cls(facts.manifold, facts.domain.center, ball=facts.ball, **given)
 
     @property
-    def length_law(self) -> GammaLaw:
+    def lengths(self) -> Lengths:
         """Distribution of the length of the noise in the tangent space."""
-        return laplace_law(self.manifold.dim, self.scale, exact=True)
+        return laplace_errors(self.manifold.dim, self.scale, exact=True)
 
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
         """Difference of the distances to both values in the tangent space."""

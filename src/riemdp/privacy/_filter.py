@@ -197,10 +197,10 @@ def _pure_cost(epsilon: float, step: int) -> float:
     top = epsilon + blur / 2 + 13.5 * sigma
     x = np.linspace(0.0, top, 1500 + int(100 * epsilon / sigma))
     up = 1 / (1 + math.exp(-epsilon))
-    law = up * _delta(x - epsilon, sigma) + (1 - up) * _delta(x + epsilon, sigma)
-    if law[-1] > 1e-35:
+    profile = up * _delta(x - epsilon, sigma) + (1 - up) * _delta(x + epsilon, sigma)
+    if profile[-1] > 1e-35:
         return plain
-    return _least_dominating(x, law, blur, _least_cost(epsilon), plain)
+    return _least_dominating(x, profile, blur, _least_cost(epsilon), plain)
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -213,31 +213,31 @@ def gaussian_cost(parts: tuple[Event, ...], failure: float) -> float:
         return math.inf
     step = 2.0 ** (math.floor(2.0 * math.log2(top / 20.0)) / 2.0)  # alike runs share their points
     x = step * np.arange(math.ceil(top / step) + 1)
-    law = np.array([bounds.delta(parts, float(e)) for e in x]) - failure
-    law = np.maximum.accumulate(np.maximum(law, 0.0)[::-1])[::-1]
-    law[-1] = 0.0
+    profile = np.array([bounds.delta(parts, float(e)) for e in x]) - failure
+    profile = np.maximum.accumulate(np.maximum(profile, 0.0)[::-1])[::-1]
+    profile[-1] = 0.0
     highest = 1e-6
-    while not _dominated(x, law, math.sqrt(highest)):
+    while not _dominated(x, profile, math.sqrt(highest)):
         highest *= 4
         if highest > 1e6:
             return math.inf
-    return _least_dominating(x, law, 0.0, highest / 4, highest)
+    return _least_dominating(x, profile, 0.0, highest / 4, highest)
 
 
-def _least_dominating(x: Floats, law: Floats, blur: float, low: float, high: float) -> float:
-    """The least c between `low` and `high` (which is known to do) with `law` below the delta of a
-    Gaussian of squared mu blur + c.
+def _least_dominating(x: Floats, profile: Floats, blur: float, low: float, high: float) -> float:
+    """The least c between `low` and `high` (which is known to do) with `profile` below the delta of
+    a Gaussian of squared mu blur + c.
     """
     for _ in range(12):
         middle = (low + high) / 2
-        if _dominated(x, law, math.sqrt(blur + middle)):
+        if _dominated(x, profile, math.sqrt(blur + middle)):
             high = middle
         else:
             low = middle
     return high
 
 
-def _dominated(x: Floats, law: Floats, mu: float) -> bool:
+def _dominated(x: Floats, profile: Floats, mu: float) -> bool:
     """Whether a profile, known at the points x >= 0, lies below that of a Gaussian on all of
     [x[0], x[-1]].
 
@@ -251,9 +251,9 @@ def _dominated(x: Floats, law: Floats, mu: float) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         cross = (bound[:-1] - bound[1:] - second * ratio) / difference
     cross = np.clip(np.where(difference > 0, cross, 0.0), 0.0, ratio)
-    chord = law[:-1] + np.diff(law) * cross / ratio
+    chord = profile[:-1] + np.diff(profile) * cross / ratio
     below = np.maximum(bound[:-1] - slope[:-1] * cross, bound[1:] + second * (ratio - cross))
-    return bool(np.all(law <= bound) and np.all(chord <= below))
+    return bool(np.all(profile <= bound) and np.all(chord <= below))
 
 
 def _delta_and_slope(x: Floats, mu: float) -> tuple[Floats, Floats]:

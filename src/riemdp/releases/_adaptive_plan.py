@@ -111,11 +111,13 @@ def _row(
     manifold: AbstractManifold, search: AdaptiveBall, n: int | None, budget: Budget
 ) -> SearchRow:
     mechanism = AdaptiveMean(manifold, search, n=n or 1, budget=budget)
-    law, dim = mechanism.noise, manifold.dim
+    noise, dim = mechanism.noise, manifold.dim
 
     def error(count: int) -> float:
         """Typical error from noise, divided by the radius."""
-        return law.mean_length(1.0 - mechanism.searching.plan_for(count).planned_share, dim) / count
+        return (
+            noise.mean_length(1.0 - mechanism.searching.plan_for(count).planned_share, dim) / count
+        )
 
     # Shares fall with n once the centre is moved, so each of these holds from one n on.
     need = mechanism.plan.need
@@ -140,5 +142,5 @@ def _row(
         valid_share=mechanism.plan.valid_share,
         outside_share=mechanism.plan.outside_share,
         error_per_radius=error(n),
-        noise_factor=law.mean_length(1.0 - share, dim) / law.mean_length(1.0, dim),
+        noise_factor=noise.mean_length(1.0 - share, dim) / noise.mean_length(1.0, dim),
     )

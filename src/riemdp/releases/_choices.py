@@ -9,7 +9,7 @@ from typing import Any
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Domain
-from ..inference._error_law import CappedLaw, ErrorLaw, keeps_near, moved_in
+from ..inference._distributions import CappedErrors, ErrorDistribution, keeps_near, moved_in
 from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
 from ..mechanisms._base import AbstractMechanism
 from ..mechanisms._common import PointMechanism
@@ -39,43 +39,46 @@ def build(name: str, facts: MeanFacts) -> PointMechanism:
     return BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))].for_mean(facts)
 
 
-def law_in_ball(mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | None, bool]:
+def errors_in_ball(
+    mechanism: PointMechanism, radius: float
+) -> tuple[ErrorDistribution | None, bool]:
     """The distribution of the error of a release by a mechanism in a ball of this radius, and
     whether a wrapped release is moved into the ball after the noise, which costs no privacy: where
     no release comes farther from any point of the ball, and elsewhere where the stated error is
     larger than the diameter of the ball. A function of public numbers.
     """
-    law, manifold = mechanism.error_law, mechanism.manifold
+    errors, manifold = mechanism.error_distribution, mechanism.manifold
     if mechanism.stays_in_ball or mechanism.name in EXTRINSIC:  # and its distribution says so
-        return law, False
+        return errors, False
     if not (
-        keeps_near(manifold, radius) or (law is not None and law.mean_square > (2.0 * radius) ** 2)
+        keeps_near(manifold, radius)
+        or (errors is not None and errors.mean_square > (2.0 * radius) ** 2)
     ):
-        return law, False
-    return moved_in(law, manifold, radius), True
+        return errors, False
+    return moved_in(errors, manifold, radius), True
 
 
 def moved_into(release: Release, mechanism: AbstractMechanism[Any], local: Domain) -> Release:
-    """The release by a mechanism of a point, moved into the ball where `law_in_ball` says so, with
-    what is then known of its error: post-processing.
+    """The release by a mechanism of a point, moved into the ball where `errors_in_ball` says so,
+    with what is then known of its error: post-processing.
     """
     assert isinstance(mechanism, PointMechanism)
-    law, moved = law_in_ball(mechanism, local.radius)
+    errors, moved = errors_in_ball(mechanism, local.radius)
     if not moved:
         return release
-    kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
+    kind = {"error": "no formula" if errors is None else errors.kind, "moved_into_ball": True}
     value = local.clamp(release.value)
-    return release._with(value=value, error_law=law, facts=release.facts.told(kind))
+    return release._with(value=value, error_distribution=errors, facts=release.facts.told(kind))
 
 
 def kept_in(release: Release, domain: Domain) -> Release:
     """The release of a mean, moved into its public ball also where that may bring it farther from
     the mean, so that it is a point that a ball can have as its centre: post-processing.
     """
-    law = release.error_law
-    if not isinstance(law, CappedLaw):  # it was not moved before
-        law = moved_in(law, domain.manifold, domain.radius)
-    return release._with(value=domain.clamp(release.value), error_law=law)
+    errors = release.error_distribution
+    if not isinstance(errors, CappedErrors):  # it was not moved before
+        errors = moved_in(errors, domain.manifold, domain.radius)
+    return release._with(value=domain.clamp(release.value), error_distribution=errors)
 
 
 def try_build(name: str, facts: MeanFacts) -> tuple[PointMechanism | None, str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .._errors import integer, invalid
 from ..domains import AdaptiveBall, Ball
-from ..inference._error_law import ErrorLaw, chi_exceeded, lengths_of
+from ..inference._distributions import ErrorDistribution, chi_exceeded, lengths_of
 from ..manifolds import AbstractManifold
 from ..mechanisms._comparison import SamplesNoise
 from ..privacy import Budget
@@ -97,7 +97,7 @@ def _row(
     deviations = [r * mechanism.noise.deviation(scale, width) / n for n in counts[:2]]
     noise = math.hypot(*deviations)
     sampling = math.sqrt(sum(r**2 / (dim * n) for n in counts[:2]))
-    laws = [lengths_of(mechanism.noise, r * scale / n, width) for n in counts[:2]]
+    lengths = [lengths_of(mechanism.noise, r * scale / n, width) for n in counts[:2]]
     found = _added_up if mechanism.noise.is_pure else _found
     return ComparisonRow(
         mechanism=mechanism.name,
@@ -105,12 +105,12 @@ def _row(
         need=need,
         expected_error=math.sqrt(dim) * noise,
         share=share,
-        by_noise=found(dim, noise, 0.0, laws),
-        by_both=found(dim, noise, sampling, laws),
+        by_noise=found(dim, noise, 0.0, lengths),
+        by_both=found(dim, noise, sampling, lengths),
     )
 
 
-def _found(dim: int, noise: float, sampling: float, laws: list[ErrorLaw]) -> float:
+def _found(dim: int, noise: float, sampling: float, lengths: list[ErrorDistribution]) -> float:
     """The distance that a chi square test finds, for errors of these deviations in a coordinate."""
     from scipy import special
 
@@ -119,9 +119,9 @@ def _found(dim: int, noise: float, sampling: float, laws: list[ErrorLaw]) -> flo
     return math.hypot(noise, sampling) * math.sqrt(far)
 
 
-def _added_up(dim: int, noise: float, sampling: float, laws: list[ErrorLaw]) -> float:
+def _added_up(dim: int, noise: float, sampling: float, lengths: list[ErrorDistribution]) -> float:
     """The same of a test that adds up quantiles, as for pure noise; checked by simulation."""
     part, error = _LEVEL / 3.0, math.hypot(noise, sampling)
-    limit = sum(law.quantile(1.0 - part) for law in laws)
+    limit = sum(one.quantile(1.0 - part) for one in lengths)
     limit += math.sqrt(dim) * sampling * chi_exceeded(1, part)
     return math.sqrt(max(0.0, limit**2 - dim * error**2)) + error

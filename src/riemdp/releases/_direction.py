@@ -193,7 +193,7 @@ def _planned(manifold: AbstractManifold, n: int, budget: Budget, kappa: float) -
     exact = resultant * np.eye(columns)[0]
     if is_of_axes:
         exact = np.asarray(pack(np.diag(exact + (1.0 - resultant) / columns)))
-    expected = MeanDirection(manifold, exact, mechanism.law, n)
+    expected = MeanDirection(manifold, exact, mechanism.lengths, n)
     return DirectionRow(
         mechanism=mechanism.name,
         budget=budget,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, integer, invalid, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
-from ..inference._error_law import ErrorLaw
+from ..inference._distributions import ErrorDistribution
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import PointMechanism, PureMechanism
@@ -33,7 +33,7 @@ from ._choices import (
     NEED_DELTA,
     OPTIMIZED,
     TANGENT_MEAN,
-    law_in_ball,
+    errors_in_ball,
     try_build,
 )
 from ._options import PRIVATE_BALL, PUBLIC_PRIOR, check_options, public_domain
@@ -68,7 +68,7 @@ class MeanRow(PlanRow):
         kind: What `expected_error` is: "exact", "upper bound" or "estimate"; empty without one.
         scale: Scale of the noise in units of distance; None where the mechanism is not available.
         sensitivity: Sensitivity of the mean, in the same units.
-        law: The distribution of the error, or None.
+        error_distribution: Of the error, or None.
         count_share: What the count of the records outside the ball takes of the budget (of mu^2 or
             of epsilon). The errors are those with what it leaves.
         shrunk: Whether the noise is followed by James-Stein shrinking towards the public centre.
@@ -77,7 +77,7 @@ class MeanRow(PlanRow):
     kind: str = ""
     scale: float | None = None
     sensitivity: float | None = None
-    law: ErrorLaw | None = None
+    error_distribution: ErrorDistribution | None = None
     count_share: float = 0.0
     shrunk: bool = False
 
@@ -310,13 +310,13 @@ def _row(name: str, facts: MeanFacts, budget: Budget) -> MeanRow:
     mechanism, why = try_build(name, facts)
     if mechanism is None:
         return _without(name, budget, why)
-    law, moved = law_in_ball(mechanism, facts.domain.radius)
+    errors, moved = errors_in_ball(mechanism, facts.domain.radius)
     tries = mechanism.tries
-    eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
+    eligible = errors is not None and math.isfinite(errors.mean_square) and tries <= MOST_TRIES
     return _with_figures(
         mechanism,
         budget,
-        law,
+        errors,
         note=f"about {tries:.3g} tries a draw" if tries > 50 else "",
         eligible=eligible,
         typical_error=typical_error(mechanism, moved) if eligible else None,
@@ -336,21 +336,26 @@ def _tangent_row(facts: MeanFacts, budget: Budget) -> MeanRow:
     except (InvalidArgument, NotImplementedError) as error:
         return _without(TANGENT_MEAN, budget, str(error))
     beside = float(facts.share_of_count())
-    return _with_figures(made, budget, made.error_law, note=_ANOTHER_MEAN, count_share=beside)
+    return _with_figures(
+        made, budget, made.error_distribution, note=_ANOTHER_MEAN, count_share=beside
+    )
 
 
 def _with_figures(
-    made: PointMechanism | TangentMeanNoise, budget: Budget, law: ErrorLaw | None, **more: Any
+    made: PointMechanism | TangentMeanNoise,
+    budget: Budget,
+    errors: ErrorDistribution | None,
+    **more: Any,
 ) -> MeanRow:
     """The row of a mechanism that was made."""
     return MeanRow(
         mechanism=made.name,
         budget=budget,
-        expected_error=None if law is None else law.expected_error,
-        kind="" if law is None else law.kind,
+        expected_error=None if errors is None else errors.expected_error,
+        kind="" if errors is None else errors.kind,
         scale=made.scale,
         sensitivity=made.sensitivity,
-        law=law,
+        error_distribution=errors,
         shrunk=made.shrinks,
         **more,
     )

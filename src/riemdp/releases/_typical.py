@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..inference._error_law import ErrorLaw
+from ..inference._distributions import ErrorDistribution
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..mechanisms._common import PointMechanism
 from ..mechanisms._wrapped import AbstractWrapped
@@ -41,29 +41,31 @@ def typical_error(mechanism: PointMechanism, clamped: bool) -> float | None:
     if mechanism.ball is None:
         return None
     manifold, radius = mechanism.manifold, mechanism.ball.radius
-    law = mechanism.law_at(POSITION * radius)
-    if law is None:
+    errors = mechanism.errors_at(POSITION * radius)
+    if errors is None:
         return None
     if isinstance(mechanism, AbstractWrapped):
-        law = _averaged(mechanism, POSITION * radius, law)
+        errors = _averaged(mechanism, POSITION * radius, errors)
     moved = clamped or mechanism.stays_in_ball
     cap = _right_angle(manifold, radius, POSITION * radius) if moved else math.inf
-    return math.sqrt(_capped_square(law, cap))
+    return math.sqrt(_capped_square(errors, cap))
 
 
-def _averaged(mechanism: AbstractWrapped, distance: float, law: ErrorLaw) -> ErrorLaw:
+def _averaged(
+    mechanism: AbstractWrapped, distance: float, errors: ErrorDistribution
+) -> ErrorDistribution:
     """On affine-invariant space the average over directions, where it is below the worst case."""
-    manifold, lengths = mechanism.manifold, mechanism.length_law
+    manifold, lengths = mechanism.manifold, mechanism.lengths
     if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1:
         deviation = mechanism.scale if mechanism.shrinks else 0.0
         square = _affine_square(manifold.k, distance, lengths, deviation)
-        if square < law.mean_square:
+        if square < errors.mean_square:
             return lengths.stretched(math.sqrt(square / lengths.mean_square))
-    return law
+    return errors
 
 
 @functools.lru_cache(maxsize=256)
-def _affine_square(k: int, distance: float, lengths: ErrorLaw, deviation: float) -> float:
+def _affine_square(k: int, distance: float, lengths: ErrorDistribution, deviation: float) -> float:
     """Mean squared affine-invariant distance of exp(a) and exp(a + xi), |a| = distance, over fixed
     public directions; infinite where float64 does not hold it. With a deviation of the noise above
     0, of exp(a) and the end of the James-Stein estimate of a + xi.
@@ -106,14 +108,14 @@ def _right_angle(manifold: AbstractManifold, radius: float, distance: float) -> 
     return min(side / root, radius + distance)
 
 
-def _capped_square(law: ErrorLaw, cap: float) -> float:
+def _capped_square(errors: ErrorDistribution, cap: float) -> float:
     """E min(error, cap)^2."""
     if math.isinf(cap):
-        return law.mean_square
-    if math.isinf(law.mean_square):
+        return errors.mean_square
+    if math.isinf(errors.mean_square):
         return cap**2
-    if law.quantile(_TOO_FAR) <= cap:
-        return law.mean_square
+    if errors.quantile(_TOO_FAR) <= cap:
+        return errors.mean_square
     nodes, weights = np.polynomial.legendre.leggauss(60)
-    lengths = np.array([min(law.quantile(float(q)), cap) for q in (nodes + 1) / 2])
-    return min(float(weights @ lengths**2) / 2, law.mean_square)
+    lengths = np.array([min(errors.quantile(float(q)), cap) for q in (nodes + 1) / 2])
+    return min(float(weights @ lengths**2) / 2, errors.mean_square)

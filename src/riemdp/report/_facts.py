@@ -164,13 +164,13 @@ def search_of(release: Release | OptimizationResult) -> SearchFacts | None:
     known = known_of(release)
     if "share_of_search" not in known or "ball" not in known:
         return None
-    law = getattr(release, "error_law", None)
+    errors = getattr(release, "error_distribution", None)
     return SearchFacts(
         share=float(known["share_of_search"]),
         pure=math.isfinite(release.guarantee.epsilon(0.0)),
         rounds=int(known["rounds"]),
         scales=len(known["scales"]),
-        error_bar=None if law is None else float(law.quantile(0.95)),
+        error_bar=None if errors is None else float(errors.quantile(0.95)),
     )
 
 

@@ -204,7 +204,7 @@ class Statement:
         few valid records, many records outside the ball.
         """
         noisy = None
-        if getattr(self.release, "error_law", None) is not None:
+        if getattr(self.release, "error_distribution", None) is not None:
             noisy = cast("Release", self.release)._much_noise(self.radius)
         further = [f.caution for f in (noisy, self.valid, self.outside) if f is not None]
         return [

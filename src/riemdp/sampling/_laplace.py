@@ -63,7 +63,7 @@ def laplace_scale_limit(manifold: AbstractManifold) -> float:
     )
 
 
-def check_law(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
+def check_scale(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
     """Refuse a scale for which the untruncated distribution does not exist."""
     limit = laplace_scale_limit(manifold)
     if math.isinf(cutoff) and not sigma < limit:
@@ -152,13 +152,13 @@ def draw(
     enter.
     """
     sampler = sampler_of(manifold)
-    law = _Law(sigma, cutoff, view)
+    target = _Target(sigma, cutoff, view)
     # a log-Euclidean sampler goes through its draws in blocks itself
     block = max(
         1, count if isinstance(manifold, SPDLogEuclidean) else _BLOCK // max(1, manifold.noise_size)
     )
     parts = [
-        sampler(manifold, eta, law, min(block, count - start), source)
+        sampler(manifold, eta, target, min(block, count - start), source)
         for start in range(0, count, block)
     ]
     if not parts:
@@ -329,7 +329,7 @@ def _most_kept(dim: int, wide: float) -> tuple[float, float]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Law:
+class _Target:
     """The distribution exp(-d(x, eta) / sigma) for d(x, eta) <= cutoff, and where far draws are
     shortened to.
     """
@@ -341,7 +341,7 @@ class _Law:
 
 @singledispatch
 def _draw(
-    manifold: AbstractManifold, eta: Point, law: _Law, count: int, source: NoiseSource
+    manifold: AbstractManifold, eta: Point, target: _Target, count: int, source: NoiseSource
 ) -> Point:
     raise NotImplementedError(
         f"no exact Riemannian Laplace sampler is known on {manifold!r}; use a Gaussian mechanism,"
@@ -359,25 +359,24 @@ def sampler_of(manifold: AbstractManifold) -> Any:
         )
     found = _draw.dispatch(type(manifold))
     if found is _draw.dispatch(object):
-        found(manifold, None, _Law(1.0, math.inf, _FROM_ORIGIN), 0, noise_source(0))
+        found(manifold, None, _Target(1.0, math.inf, _FROM_ORIGIN), 0, noise_source(0))
     return found
 
 
-@_draw.register
-def _(manifold: Euclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+@_draw.register(Euclidean)
+@_draw.register(Product)
+def _(
+    manifold: Euclidean | Product, eta: Point, target: _Target, count: int, source: NoiseSource
+) -> Point:
+    radii = _radial.flat_radii(manifold.dim, target.sigma, count, source, target.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
-def _(manifold: Product, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    return _by_radius(manifold, eta, radii, count, source)
-
-
-@_draw.register
-def _(manifold: SPDLogEuclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+def _(
+    manifold: SPDLogEuclidean, eta: Point, target: _Target, count: int, source: NoiseSource
+) -> Point:
+    radii = _radial.flat_radii(manifold.dim, target.sigma, count, source, target.cutoff)
     w, q = np.linalg.eigh(np.asarray(eta))
     return exponentials_of_directions((q * np.log(w)) @ q.T, radii, source)
 
@@ -385,43 +384,43 @@ def _(manifold: SPDLogEuclidean, eta: Point, law: _Law, count: int, source: Nois
 @_draw.register(Lorentz)
 @_draw.register(PoincareBall)
 def _(
-    manifold: Lorentz | PoincareBall, eta: Point, law: _Law, count: int, source: NoiseSource
+    manifold: Lorentz | PoincareBall, eta: Point, target: _Target, count: int, source: NoiseSource
 ) -> Point:
-    radii = _radial.hyperbolic_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    radii = _radial.hyperbolic_radii(manifold.dim, target.sigma, count, source, target.cutoff)
     z = source.normals((count, manifold.noise_size))
-    return hyperbolic_points(manifold, eta, radii, z, law.view)
+    return hyperbolic_points(manifold, eta, radii, z, target.view)
 
 
 @_draw.register
-def _(manifold: Sphere, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.sphere_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+def _(manifold: Sphere, eta: Point, target: _Target, count: int, source: NoiseSource) -> Point:
+    radii = _radial.sphere_radii(manifold.dim, target.sigma, count, source, target.cutoff)
     return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
 def _(
-    manifold: SPDAffineInvariant, eta: Point, law: _Law, count: int, source: NoiseSource
+    manifold: SPDAffineInvariant, eta: Point, target: _Target, count: int, source: NoiseSource
 ) -> Point:
-    q, w = _spectral.affine_tangents(manifold.k, law.sigma, count, source, law.cutoff)
-    return affine_points(np.asarray(eta), q, w, law.view)
+    q, w = _spectral.affine_tangents(manifold.k, target.sigma, count, source, target.cutoff)
+    return affine_points(np.asarray(eta), q, w, target.view)
 
 
 @_draw.register
 def _(
-    manifold: SPDBuresWasserstein, eta: Point, law: _Law, count: int, source: NoiseSource
+    manifold: SPDBuresWasserstein, eta: Point, target: _Target, count: int, source: NoiseSource
 ) -> Point:
-    proposal = _spectral.BuresProposal(np.asarray(eta), law.sigma)
+    proposal = _spectral.BuresProposal(np.asarray(eta), target.sigma)
 
     def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        return proposal.propose(tries, source, law.cutoff)
+        return proposal.propose(tries, source, target.cutoff)
 
     return _spectral.rejection(count, source, propose, 0.7, 4 * manifold.k**2)[0]
 
 
 @_draw.register
-def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+def _(manifold: Grassmann, eta: Point, target: _Target, count: int, source: NoiseSource) -> Point:
     p = min(manifold.r, manifold.m - manifold.r)
-    proposal = _spectral.grassmann_proposal(manifold.m, p, law.sigma, law.cutoff)
+    proposal = _spectral.grassmann_proposal(manifold.m, p, target.sigma, target.cutoff)
     w = np.asarray(eta)
 
     def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
@@ -435,7 +434,7 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
 
     (tangents,) = _spectral.rejection(count, source, propose, 0.7, 2 * manifold.m * manifold.r)
     # a frame of the subspace that does not tell how the frame eta was turned
-    return manifold._nearest_frame(manifold.exp(eta, tangents), law.view.center_on(manifold))
+    return manifold._nearest_frame(manifold.exp(eta, tangents), target.view.center_on(manifold))
 
 
 # -------------------------------------------------------------------- helpers

@@ -14,7 +14,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource, noise_source
 from ._far import UnboundBall
-from ._laplace import check_law, draw, expected_tries, sampler_of, truncation, warn_if_slow
+from ._laplace import check_scale, draw, expected_tries, sampler_of, truncation, warn_if_slow
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
@@ -70,7 +70,7 @@ def riemannian_laplace(
     count, batch = _batch(shape)
     point = _footpoint(manifold, eta)
     if ball is not None:
-        check_law(manifold, sigma, 2 * float(ball.radius))
+        check_scale(manifold, sigma, 2 * float(ball.radius))
         if not bool(ball.contains(manifold, point)):
             raise InvalidArgument(
                 "argument `eta` lies outside `ball`; the truncated distribution is defined at"
@@ -79,7 +79,7 @@ def riemannian_laplace(
         way = truncation(manifold, sigma, ball)
         drawn = way.draw(manifold, point, count, source, warn=True)
     else:
-        check_law(manifold, sigma, math.inf)
+        check_scale(manifold, sigma, math.inf)
         warn_if_slow(manifold, expected_tries(manifold, sigma, eta=point))
         drawn = draw(manifold, point, sigma, count, source)
     return map_leaves(lambda leaf: leaf.reshape(batch + leaf.shape[1:]), drawn)

@@ -41,7 +41,7 @@ LEAST_NOISE = 0.3  # below it hardly anything is amplified
 
 
 @dataclass(frozen=True)
-class RatioLaw:
+class RatioDistribution:
     """A mean-preserving spread of the likelihood ratio of an epoch, under Q.
 
     Attributes:
@@ -72,7 +72,7 @@ class RatioLaw:
 
 
 @dataclass(frozen=True)
-class _Law:
+class _Ratios:
     """A sum of terms on a grid that begins with 0; `excess` is the mean that was sent to infinity,
     `given_up` the probability that was not followed.
     """
@@ -83,7 +83,7 @@ class _Law:
     given_up: float
 
 
-def epoch(noise_multiplier: float, steps: int, points: float = FINE) -> RatioLaw:
+def epoch(noise_multiplier: float, steps: int, points: float = FINE) -> RatioDistribution:
     """The distribution of one epoch of `steps` steps, as a spread of the exact one: with few
     `points`, a larger one. It is kept.
     """
@@ -91,7 +91,7 @@ def epoch(noise_multiplier: float, steps: int, points: float = FINE) -> RatioLaw
 
 
 @functools.lru_cache(maxsize=64)
-def _epoch(noise_multiplier: float, steps: int, points: float) -> RatioLaw:
+def _epoch(noise_multiplier: float, steps: int, points: float) -> RatioDistribution:
     # From the leading binary digit of `steps` down: double, and add one term where the digit is 1.
     single = total = _single(noise_multiplier, points)
     for digit in range(steps.bit_length() - 2, -1, -1):
@@ -101,7 +101,7 @@ def _epoch(noise_multiplier: float, steps: int, points: float) -> RatioLaw:
         if terms % 2:
             total = _sum(total, single, _grid(noise_multiplier, terms, points), steps)
     at_zero, keep = float(total.mass[0]), total.mass[1:] > 0.0
-    return RatioLaw(
+    return RatioDistribution(
         total.value[1:][keep] / steps,
         total.mass[1:][keep],
         # what was given up had less than 2 _DUST of each measure at every point
@@ -141,7 +141,7 @@ def _grid(noise_multiplier: float, terms: int, points: float) -> Floats:
     return np.concatenate([[0.0], tail, below, [float(terms)], above])
 
 
-def _single(noise_multiplier: float, points: float) -> _Law:
+def _single(noise_multiplier: float, points: float) -> _Ratios:
     """X on its grid: each bin's mass and mean are kept."""
     mu = 1 / noise_multiplier
     grid = _grid(noise_multiplier, 1, points)
@@ -155,10 +155,10 @@ def _single(noise_multiplier: float, points: float) -> _Law:
     weight[1:] += upper
     beyond, mean_beyond = float(ndtr(-edge[-1])), float(ndtr(mu - edge[-1]))
     weight[-1] += beyond
-    return _Law(grid, weight, max(0.0, mean_beyond - beyond * float(grid[-1])), 0.0)
+    return _Ratios(grid, weight, max(0.0, mean_beyond - beyond * float(grid[-1])), 0.0)
 
 
-def _sum(one: _Law, two: _Law, grid: Floats, steps: int) -> _Law:
+def _sum(one: _Ratios, two: _Ratios, grid: Floats, steps: int) -> _Ratios:
     """The sum of two independent distributions, spread over a grid."""
     (x, p, lost_one), (y, q, lost_two) = _without_dust(one, steps), _without_dust(two, steps)
     same = one is two  # then pairs of unlike points occur twice, and one half of them will do
@@ -181,7 +181,7 @@ def _sum(one: _Law, two: _Law, grid: Floats, steps: int) -> _Law:
     mass[:-1] -= upper
     mass[1:] += upper
     excess = one.excess + two.excess + max(0.0, float(beyond[-1]))
-    return _Law(grid, mass, excess, one.given_up + two.given_up + lost_one + lost_two)
+    return _Ratios(grid, mass, excess, one.given_up + two.given_up + lost_one + lost_two)
 
 
 class _Below:
@@ -214,8 +214,8 @@ class _Below:
         return index
 
 
-def _without_dust(law: _Law, steps: int) -> tuple[Floats, Floats, float]:
+def _without_dust(ratios: _Ratios, steps: int) -> tuple[Floats, Floats, float]:
     """The points that matter under Q or under P, and the probability of the others under either."""
-    size = law.mass * np.maximum(1.0, law.value)
+    size = ratios.mass * np.maximum(1.0, ratios.value)
     keep = size > _DUST / steps
-    return law.value[keep], law.mass[keep], float(np.sum(size[~keep]))
+    return ratios.value[keep], ratios.mass[keep], float(np.sum(size[~keep]))

@@ -52,7 +52,7 @@ _CUSHION = 1e-8  # relative, for the rounding of the transforms
 
 
 @dataclass(frozen=True)
-class _Law:
+class _Losses:
     """The tilted distribution of the composed loss on a window of the lattice."""
 
     tilt: float
@@ -244,13 +244,13 @@ def _epsilon(
         peak = float(_MOMENTS[best])
         step = math.sqrt(16 * accuracy * target / (_weight(parts) * (peak + 1))) / 2**refinement
         plan = _Plan(_least_tilt(moments, target, log_delta, best), peak, step, target, log_delta)
-        law = _compose_as_fine_as_possible(parts, add, plan)
-        found = law.epsilon(delta)
+        pld = _compose_as_fine_as_possible(parts, add, plan)
+        found = pld.epsilon(delta)
         answer = min(answer, found)
         if found == 0.0:  # no lattice finds less
             break
         hopeless = refinement > 0 and math.isinf(found) and math.isinf(previous)
-        if hopeless or _stable(previous, found, accuracy, law, step):
+        if hopeless or _stable(previous, found, accuracy, pld, step):
             break
         # Where losses are rare and large, the first plan, made for Chernoff's epsilon, was far off.
         target, previous = max(answer, 1e-12), found
@@ -293,10 +293,10 @@ def _delta(
     for refinement in range(12):
         step = coarse / 2**refinement
         plan = _Plan(_least_tilt(moments, epsilon, log_delta, best), peak, step, epsilon, log_delta)
-        law = _compose_as_fine_as_possible(parts, add, plan)
-        found = law.delta(epsilon)
+        pld = _compose_as_fine_as_possible(parts, add, plan)
+        found = pld.delta(epsilon)
         answer = min(answer, found)
-        if found <= 0.0 or _stable(previous, found, 3 * accuracy, law, step):
+        if found <= 0.0 or _stable(previous, found, 3 * accuracy, pld, step):
             break
         log_delta, previous = max(-600.0, min(log_delta, math.log(found) - 0.5)), found
     return answer
@@ -316,15 +316,15 @@ def _least_tilt(moments: Floats, epsilon: float, log_delta: float, best: int) ->
     )
 
 
-def _stable(previous: float, found: float, accuracy: float, law: _Law, step: float) -> bool:
+def _stable(previous: float, found: float, accuracy: float, pld: _Losses, step: float) -> bool:
     """Whether halving the step has changed little, or the step cannot be halved; long transforms
     get more tolerance.
     """
-    if law.loss[1] - law.loss[0] > 1.5 * step or (
-        math.isfinite(previous) and len(law.loss) > LARGEST_TRANSFORM // 3
+    if pld.loss[1] - pld.loss[0] > 1.5 * step or (
+        math.isfinite(previous) and len(pld.loss) > LARGEST_TRANSFORM // 3
     ):
         return True
-    return abs(previous - found) <= accuracy * found * (1 if len(law.loss) < _LONG_TRANSFORM else 5)
+    return abs(previous - found) <= accuracy * found * (1 if len(pld.loss) < _LONG_TRANSFORM else 5)
 
 
 def _log_factor(a: Floats) -> Floats:
@@ -352,18 +352,18 @@ class _Plan:
     log_delta: float
 
 
-def _compose_as_fine_as_possible(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law:
+def _compose_as_fine_as_possible(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Losses:
     """The composed distribution on a lattice of the planned step, or of the smallest multiple that
     memory allows.
     """
-    law = _compose(parts, add, plan)
-    while law is None:
+    pld = _compose(parts, add, plan)
+    while pld is None:
         plan = replace(plan, step=2 * plan.step)
-        law = _compose(parts, add, plan)
-    return law
+        pld = _compose(parts, add, plan)
+    return pld
 
 
-def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
+def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Losses | None:
     """The tilted distribution of the sum on a window that leaves out less than 1e-5 of delta; None
     if that window is too large.
 
@@ -400,7 +400,7 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     loss: Floats = step * np.arange(first, first + size, dtype=np.float64)
     # Chernoff on the discretised distribution itself, which is what wraps.
     log_tail = transform.log_moment(parts, moment) - moment * float(loss[-1])
-    return _Law(
+    return _Losses(
         tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail))
     )
 
@@ -451,11 +451,11 @@ class _Transform:
         self._spectra[parts] = total, log_norm
         return total, log_norm
 
-    def _one(self, law: losses.Lattice) -> tuple[NDArray[np.complex128], float]:
-        weight, k = _tilted(law, self.tilt, self.step)
+    def _one(self, lattice: losses.Lattice) -> tuple[NDArray[np.complex128], float]:
+        weight, k = _tilted(lattice, self.tilt, self.step)
         from scipy import fft
 
-        folded = np.bincount(law.index % self.size, weights=weight, minlength=self.size)
+        folded = np.bincount(lattice.index % self.size, weights=weight, minlength=self.size)
         return np.asarray(fft.rfft(folded)), k
 
     def log_moment(self, parts: tuple[Event, ...], a: float) -> float:
@@ -466,9 +466,9 @@ class _Transform:
         return _mass(parts, lambda p: self.lattice(p).infinite)
 
 
-def _tilted(law: losses.Lattice, tilt: float, step: float) -> tuple[Floats, float]:
+def _tilted(lattice: losses.Lattice, tilt: float, step: float) -> tuple[Floats, float]:
     with np.errstate(divide="ignore"):
-        exponent = np.log(law.mass) + (tilt * step) * law.index
+        exponent = np.log(lattice.mass) + (tilt * step) * lattice.index
     peak = float(np.max(exponent))
     if peak == -math.inf:  # every loss is counted as infinite
         return np.zeros(exponent.shape), -math.inf

@@ -78,7 +78,7 @@ def lattice(part: Event, add: bool, step: float, tail: float = TAIL) -> Lattice:
     return _mirrored(_normal_lattice(mu, part.rate, False, step, tail, positive=True), step)
 
 
-def _epoch(part: AllocatedGaussianEvent) -> allocation.RatioLaw:
+def _epoch(part: AllocatedGaussianEvent) -> allocation.RatioDistribution:
     coarse = isinstance(part, CoarselyAllocatedEvent)
     points = allocation.COARSE if coarse else allocation.FINE
     return allocation.epoch(part.noise_multiplier, part.steps, points)

@@ -1,4 +1,4 @@
-"""The normal law: in plain floats for closed forms, by SciPy for arrays.
+"""The normal distribution: in plain floats for closed forms, by SciPy for arrays.
 
 The commands that only state a guarantee or show a ledger need the normal distribution at a few
 points, and importing SciPy for it took most of their time. The scalar functions are made of

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
-class ErrorLaw:
+class ErrorDistribution:
     """Distribution of the error d(release, value). `kind` is "exact", "upper bound" (the mean
     square is at most this), or "estimate" (an exact formula averaged over fixed public directions).
     """
@@ -48,25 +48,25 @@ class ErrorLaw:
         raise NotImplementedError
 
     @staticmethod
-    def at_most(distance: float) -> TabulatedLaw:
+    def at_most(distance: float) -> TabulatedErrors:
         """Nothing is known but that the error is at most this distance."""
-        return TabulatedLaw(
+        return TabulatedErrors(
             distance**2, "upper bound", "the diameter of the ball", (distance, distance)
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class ChiLaw(ErrorLaw):
+class ChiErrors(ErrorDistribution):
     """sigma * chi_d: the length of an isotropic Gaussian vector."""
 
     sigma: float = 0.0
     dim: int = 1
 
-    def stretched(self, factor: float) -> ChiLaw:
+    def stretched(self, factor: float) -> ChiErrors:
         """The distribution of `factor` times the length, as an upper bound."""
-        return gaussian_law(self.dim, factor * self.sigma, exact=False)
+        return gaussian_errors(self.dim, factor * self.sigma, exact=False)
 
-    def shrunk(self, distance: float | None = None) -> ShrunkLaw:
+    def shrunk(self, distance: float | None = None) -> ShrunkErrors:
         """Error of the James-Stein estimate of a vector from one with this noise, an upper bound.
 
         For a vector v the mean square is at most d sigma^2 - (d - 2)^2 sigma^4 E 1 / |y|^2 (James
@@ -81,22 +81,22 @@ class ChiLaw(ErrorLaw):
         # not lost**2 / (...): the fourth power of a noise above 1e77 is beyond float64
         gain = lost * (lost / (distance**2 + lost)) if distance is not None and lost > 0 else 0.0
         note = "James-Stein: never more than without shrinking on average"
-        return ShrunkLaw(self.mean_square - gain, "upper bound", note, self, math.sqrt(lost))
+        return ShrunkErrors(self.mean_square - gain, "upper bound", note, self, math.sqrt(lost))
 
     def _quantile(self, q: float) -> float:
         return self.sigma * chi_exceeded(self.dim, 1 - q)
 
 
 @dataclasses.dataclass(frozen=True)
-class GammaLaw(ErrorLaw):
+class GammaErrors(ErrorDistribution):
     """Gamma(d, s): the length of a vector with density exp(-|v| / s) in d dimensions."""
 
     scale: float = 0.0
     dim: int = 1
 
-    def stretched(self, factor: float) -> GammaLaw:
+    def stretched(self, factor: float) -> GammaErrors:
         """The distribution of `factor` times the length, as an upper bound."""
-        return laplace_law(self.dim, factor * self.scale, exact=False)
+        return laplace_errors(self.dim, factor * self.scale, exact=False)
 
     def _quantile(self, q: float) -> float:
         from scipy import special
@@ -104,8 +104,11 @@ class GammaLaw(ErrorLaw):
         return self.scale * float(special.gammaincinv(self.dim, q))
 
 
+Lengths = ChiErrors | GammaErrors  # of noise in a tangent space
+
+
 @dataclasses.dataclass(frozen=True)
-class TabulatedLaw(ErrorLaw):
+class TabulatedErrors(ErrorDistribution):
     """Quantiles at the probabilities 0, 1/m, ..., 1, interpolated linearly. Of an upper bound the
     next one of them is taken: a chord lies below quantiles that bend down, as the first ones do. In
     the last step, the tail, they bend up.
@@ -121,12 +124,12 @@ class TabulatedLaw(ErrorLaw):
 
 
 @dataclasses.dataclass(frozen=True)
-class CappedLaw(ErrorLaw):
+class CappedErrors(ErrorDistribution):
     """The error of another distribution after a step that brings it to at most `cap`, and never
     makes it larger than `factor` times what it was.
     """
 
-    inner: ErrorLaw | None = None
+    inner: ErrorDistribution | None = None
     cap: float = math.inf
     factor: float = 1.0
 
@@ -136,17 +139,17 @@ class CappedLaw(ErrorLaw):
 
 
 @dataclasses.dataclass(frozen=True)
-class TabulatedShrunkLaw(TabulatedLaw):
+class TabulatedShrunkErrors(TabulatedErrors):
     """The error of another distribution, tabulated after shrinking."""
 
-    inner: ErrorLaw | None = None
+    inner: ErrorDistribution | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class ShrunkLaw(ErrorLaw):
+class ShrunkErrors(ErrorDistribution):
     """The error of another distribution after a move by at most `shift`."""
 
-    inner: ErrorLaw | None = None
+    inner: ErrorDistribution | None = None
     shift: float = 0.0
 
     def _quantile(self, q: float) -> float:
@@ -161,28 +164,30 @@ def chi_exceeded(dim: int, chance: float) -> float:
     return math.sqrt(float(special.chdtri(dim, chance)))
 
 
-def gaussian_law(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiLaw:
+def gaussian_errors(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiErrors:
     """Error of length sigma chi_d: mean square d sigma^2."""
-    return ChiLaw(dim * sigma**2, "exact" if exact else "upper bound", note, sigma, dim)
+    return ChiErrors(dim * sigma**2, "exact" if exact else "upper bound", note, sigma, dim)
 
 
-def laplace_law(dim: int, scale: float, *, exact: bool, note: str = "") -> GammaLaw:
+def laplace_errors(dim: int, scale: float, *, exact: bool, note: str = "") -> GammaErrors:
     """Error of distribution Gamma(d, s): mean square d (d + 1) s^2."""
-    return GammaLaw(
+    return GammaErrors(
         dim * (dim + 1) * scale**2, "exact" if exact else "upper bound", note, scale, dim
     )
 
 
-def capped(law: ErrorLaw | None, cap: float, factor: float = 1.0) -> ErrorLaw | None:
+def capped(
+    errors: ErrorDistribution | None, cap: float, factor: float = 1.0
+) -> ErrorDistribution | None:
     """The distribution after a step that brings the error to at most `cap`, and to at most `factor`
     times what it was. An estimate stays one, unless the cap lies below it.
     """
-    if law is None or not math.isfinite(cap):
-        return law
-    square = factor**2 * law.mean_square
-    estimated = law.kind == "estimate" and square < cap**2
+    if errors is None or not math.isfinite(cap):
+        return errors
+    square = factor**2 * errors.mean_square
+    estimated = errors.kind == "estimate" and square < cap**2
     kind = "estimate" if estimated else "upper bound"
-    return CappedLaw(min(square, cap**2), kind, law.note, law, cap, factor)
+    return CappedErrors(min(square, cap**2), kind, errors.note, errors, cap, factor)
 
 
 def keeps_near(manifold: AbstractManifold, radius: float) -> bool:
@@ -192,7 +197,9 @@ def keeps_near(manifold: AbstractManifold, radius: float) -> bool:
     return manifold.is_hadamard or (isinstance(manifold, Sphere) and radius <= math.pi / 3)
 
 
-def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) -> ErrorLaw | None:
+def moved_in(
+    errors: ErrorDistribution | None, manifold: AbstractManifold, radius: float
+) -> ErrorDistribution | None:
     """The distribution of the distance to a point of a ball, after a release was moved radially
     into it.
 
@@ -200,32 +207,35 @@ def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) ->
     it is at most twice as large: the release z moves by its distance from the ball, which is at
     most its distance from a point of the ball.
     """
-    return capped(law, 2.0 * radius, 1.0 if keeps_near(manifold, radius) else 2.0)
+    return capped(errors, 2.0 * radius, 1.0 if keeps_near(manifold, radius) else 2.0)
 
 
-def unbounded(law: ErrorLaw) -> ErrorLaw:
+def unbounded(errors: ErrorDistribution) -> ErrorDistribution:
     """The distribution of the noise itself, before it was bounded by a ball or shrunk."""
-    while isinstance(law, CappedLaw | ShrunkLaw | TabulatedShrunkLaw) and law.inner is not None:
-        law = law.inner
-    return law
+    while (
+        isinstance(errors, CappedErrors | ShrunkErrors | TabulatedShrunkErrors)
+        and errors.inner is not None
+    ):
+        errors = errors.inner
+    return errors
 
 
-def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw:
+def riemannian_laplace_errors(manifold: AbstractManifold, scale: float) -> ErrorDistribution:
     """Distribution of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta distribution
     on hyperbolic space, quadrature of the radial density elsewhere; on Bures-Wasserstein space
     Gamma(d, s) is an upper bound, its Jacobian decreasing along rays.
     """
     if not manifold.is_homogeneous and manifold.curvature_bounds[0] >= 0:
-        return laplace_law(
+        return laplace_errors(
             manifold.dim, scale, exact=False, note="flat distribution, curvature is non-negative"
         )
     if is_flat(manifold):
-        return laplace_law(manifold.dim, scale, exact=True)
-    return _radial_law(manifold, scale)
+        return laplace_errors(manifold.dim, scale, exact=True)
+    return _radial_errors(manifold, scale)
 
 
 @functools.lru_cache(maxsize=256)
-def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorLaw | None:
+def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorDistribution | None:
     """A distribution of lengths that are never shorter, in distribution, than the distance under
     exp(-d/s).
 
@@ -234,26 +244,26 @@ def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorL
     so the quotient of the two radial densities never increases, and distances on the hyperbolic
     space are longer. None where the distribution does not exist there.
     """
-    law = riemannian_laplace_law(manifold, scale)
-    if law.kind != "estimate":
-        return law
+    errors = riemannian_laplace_errors(manifold, scale)
+    if errors.kind != "estimate":
+        return errors
     lowest = float(manifold.curvature_bounds[0])
     if lowest >= 0.0:
-        return laplace_law(manifold.dim, scale, exact=False, note="Bishop and Gromov")
+        return laplace_errors(manifold.dim, scale, exact=False, note="Bishop and Gromov")
     if not math.isfinite(lowest):
         return None
     root, space = math.sqrt(-lowest), Lorentz(manifold.dim + 1)
     if not root * scale < 0.99 * laplace_scale_limit(space):
         return None
-    unit = _radial_law(space, root * scale)
+    unit = _radial_errors(space, root * scale)
     table = tuple(length / root for length in unit.table)
     square = unit.mean_square / root**2
-    return TabulatedLaw(square, "upper bound", "Bishop and Gromov", table)
+    return TabulatedErrors(square, "upper bound", "Bishop and Gromov", table)
 
 
 @functools.lru_cache(maxsize=256)
 @np.errstate(under="ignore")  # densities far out are 0
-def _radial_law(manifold: AbstractManifold, scale: float) -> TabulatedLaw:
+def _radial_errors(manifold: AbstractManifold, scale: float) -> TabulatedErrors:
     log_density, end, numerical = radial_log_density(manifold, scale)
     grid = _support(log_density, end, manifold.dim * scale)
     values = log_density(grid)
@@ -264,7 +274,7 @@ def _radial_law(manifold: AbstractManifold, scale: float) -> TabulatedLaw:
     table = tuple(float(v) for v in np.interp(np.linspace(0.0, 1.0, 401), steps / steps[-1], grid))
     averaged = ("estimate", "radial density averaged over fixed public directions")
     kind, note = averaged if numerical else ("exact", "quadrature")
-    return TabulatedLaw(mean_square, kind, note, table)
+    return TabulatedErrors(mean_square, kind, note, table)
 
 
 def _support(
@@ -285,9 +295,13 @@ def _support(
     return np.linspace(0.0 if near[0] == 0 else low, high, 6001)[1:]
 
 
-def wrapped_law(
-    manifold: AbstractManifold, radius: float | None, lengths: ErrorLaw, *, shrunk: bool = False
-) -> ErrorLaw | None:
+def wrapped_errors(
+    manifold: AbstractManifold,
+    radius: float | None,
+    lengths: ErrorDistribution,
+    *,
+    shrunk: bool = False,
+) -> ErrorDistribution | None:
     """Distribution of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length
     distribution `lengths`.
 
@@ -301,12 +315,12 @@ def wrapped_law(
     worst of all |a| <= radius.
     """
     lowest, highest = (float(c) for c in manifold.curvature_bounds)
-    if shrunk and isinstance(lengths, ChiLaw):
+    if shrunk and isinstance(lengths, ChiErrors):
         if lowest >= 0.0:
             return lengths.shrunk(radius)
         if radius is None or not math.isfinite(lowest):
             return None
-        return _shrunk_hinge_law(math.sqrt(-lowest), float(radius), lengths)
+        return _shrunk_hinge_errors(math.sqrt(-lowest), float(radius), lengths)
     if lowest == highest == 0.0 and manifold.is_hadamard:
         return dataclasses.replace(lengths, kind="exact")
     if lowest >= 0.0:
@@ -315,10 +329,12 @@ def wrapped_law(
         )
     if radius is None or not math.isfinite(lowest):
         return None
-    return _hinge_law(int(manifold.dim), math.sqrt(-lowest), float(radius), lengths)
+    return _hinge_errors(int(manifold.dim), math.sqrt(-lowest), float(radius), lengths)
 
 
-def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> ErrorLaw | None:
+def shrunk_errors(
+    manifold: AbstractManifold, radius: float, lengths: ErrorDistribution
+) -> ErrorDistribution | None:
     """Distribution of d(Exp_b(a), Exp_b(s)) for |a| <= radius and s what `shortened` makes of a +
     xi, where xi is isotropic of length distribution `lengths`.
 
@@ -326,12 +342,12 @@ def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> 
     Curvature >= -k: no proof that shrinking helps is known; the bound without it is an estimate.
     """
     is_flat_or_up = float(manifold.curvature_bounds[0]) >= 0.0
-    law = wrapped_law(manifold, radius, lengths, shrunk=is_flat_or_up)
-    if law is None or isinstance(law, ShrunkLaw):
-        return law
+    errors = wrapped_errors(manifold, radius, lengths, shrunk=is_flat_or_up)
+    if errors is None or isinstance(errors, ShrunkErrors):
+        return errors
     if is_flat_or_up:
-        return dataclasses.replace(law, kind="upper bound", note="before it is shortened")
-    return dataclasses.replace(law, kind="estimate", note=law.note + ", before it is shrunk")
+        return dataclasses.replace(errors, kind="upper bound", note="before it is shortened")
+    return dataclasses.replace(errors, kind="estimate", note=errors.note + ", before it is shrunk")
 
 
 def _cosines(dim: int) -> np.ndarray:
@@ -347,7 +363,9 @@ def _cosines(dim: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=256)
-def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> TabulatedLaw:
+def _hinge_errors(
+    dim: int, root: float, radius: float, lengths: ErrorDistribution
+) -> TabulatedErrors:
     # Bins of the length's distribution, evaluated at their upper edge (an upper bound); the last
     # ones reach 1 - 1e-13.
     upper_edges = np.concatenate(
@@ -377,7 +395,7 @@ def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> Tabul
     )
     at = np.minimum(np.searchsorted(cumulative, np.linspace(0.0, 1.0, 401)), order.size - 1)
     table = tuple(float(v) for v in third.ravel()[order][at])
-    return TabulatedLaw(
+    return TabulatedErrors(
         mean_square,
         "upper bound",
         "hyperbolic comparison triangle, value at the edge of the ball",
@@ -396,7 +414,7 @@ _DISTANCES = 48  # bins of the distance between value and base
 
 @functools.lru_cache(maxsize=256)
 @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
-def _shrunk_hinge_law(root: float, radius: float, lengths: ChiLaw) -> TabulatedShrunkLaw:
+def _shrunk_hinge_errors(root: float, radius: float, lengths: ChiErrors) -> TabulatedShrunkErrors:
     """Distribution of the third side of the hyperbolic triangle with sides |a| <= radius and |s|, s
     the James-Stein estimate of a + xi: the worst of all |a|, each of them, the length of xi and its
     direction at the worst of its bin. An upper bound of the mean square and of every quantile.
@@ -417,17 +435,17 @@ def _shrunk_hinge_law(root: float, radius: float, lengths: ChiLaw) -> TabulatedS
         order = np.argsort(third, axis=None)
         at = np.searchsorted(np.cumsum(weights.ravel()[order]), probabilities)
         table = np.maximum(table, third.ravel()[order][np.minimum(at, order.size - 1)])
-    return TabulatedShrunkLaw(
+    return TabulatedShrunkErrors(
         mean_square,
         "upper bound",
         "hyperbolic comparison triangle, shrunk, value anywhere in the ball",
         tuple(float(v) for v in table),
-        _hinge_law(lengths.dim, root, radius, lengths),
+        _hinge_errors(lengths.dim, root, radius, lengths),
     )
 
 
 def _farthest_ends(
-    root: float, distances: tuple[float, float], length: Floats, cosine: Floats, lengths: ChiLaw
+    root: float, distances: tuple[float, float], length: Floats, cosine: Floats, lengths: ChiErrors
 ) -> Floats:
     """The largest third side over each bin of lengths (axis 0) and cosines (axis 1), for any |a|
     between two distances.
@@ -457,7 +475,7 @@ def _third(a: Floats | float, length: Floats | float, cosine: Floats) -> Floats:
     return np.sqrt(np.maximum((a + length * cosine) ** 2 + length**2 * (1 - cosine**2), 0.0))
 
 
-def lengths_of(noise: Noise, scale: float, dim: int) -> ErrorLaw:
+def lengths_of(noise: Noise, scale: float, dim: int) -> ErrorDistribution:
     """Distribution of the length of noise of this scale."""
-    law = laplace_law if noise.is_pure else gaussian_law
-    return law(dim, scale, exact=False)
+    errors = laplace_errors if noise.is_pure else gaussian_errors
+    return errors(dim, scale, exact=False)

@@ -133,7 +133,7 @@ def test_riemannian_laplace_on_spd():
 
 
 def test_laplace_needs_twice_the_scale_where_its_constant_depends_on_the_value():
-    """Bures-Wasserstein is not homogeneous, and neither is a law truncated to a ball."""
+    """Bures-Wasserstein is not homogeneous, and neither is a distribution truncated to a ball."""
     ball = Ball(np.eye(2), 0.2)
     assert RiemannianLaplace(
         riemdp.SPDBuresWasserstein(2), sensitivity=0.1, epsilon=1.0, ball=ball
@@ -170,7 +170,7 @@ def test_ambient_noise():
 
 
 def test_k_norm_scale():
-    """s = 2 sensitivity of the gradient / epsilon; on a flat space twice the Laplace law's."""
+    """s = 2 sensitivity of the gradient / epsilon; on a flat space twice the Laplace one's."""
     space, ball, n = riemdp.Euclidean(2), Ball(np.zeros(2), 50.0), 20
     source = noise_source(5)
     found = [
@@ -281,8 +281,8 @@ def _tangent(space, base, x):
         ("log-euclidean", 2.0),
     ],
 )
-@pytest.mark.parametrize("law", ["gaussian", "laplace"])
-def test_another_value_under_the_same_draw(name, scale, law):
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+def test_another_value_under_the_same_draw(name, scale, distribution):
     """The released point is a function of (value + noise), also where the draw is shortened.
 
     The noise of a seed is read off a release at a tiny scale, or drawn from another source of this
@@ -301,7 +301,7 @@ def test_another_value_under_the_same_draw(name, scale, law):
     base = space.origin
 
     def mechanism(s):
-        if law == "laplace":
+        if distribution == "laplace":
             return riemdp.WrappedLaplace(space, base, sensitivity=s, epsilon=1.0)
         wanted = riemdp.WrappedGaussian(space, base, sensitivity=1.0, budget=BUDGET).scale
         return riemdp.WrappedGaussian(space, base, sensitivity=s / wanted, budget=BUDGET)
@@ -315,7 +315,7 @@ def test_another_value_under_the_same_draw(name, scale, law):
     for seed in range(12):
         noise = _tangent(space, base, tiny.release(base, seed).value) / 1e-3
         details = real.release(base, seed).details
-        if law == "laplace" and "grid" in details:
+        if distribution == "laplace" and "grid" in details:
             steps = int(real.scale / details["grid"])
             noise = noise_source(seed).laplace_integers(steps, space.dim) / steps
         for value in pair:

@@ -1,4 +1,4 @@
-"""Utpala2023LE: the exact laws of its mechanisms, its synthetic data and its Markov chains."""
+"""Utpala2023LE: the exact distributions of its mechanisms, synthetic data and Markov chains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANGE = 0.25  # r of the synthetic data: eigenvalues in [exp(-r), exp(r)]
 
 
 # -----------------------------------------------------------------------------
-# exact laws
+# exact distributions
 def dimension(k: int) -> int:
     return k * (k + 1) // 2
 
