@@ -216,12 +216,12 @@ def _chords(p: Array, q: Array) -> tuple[Array, Array]:
     """
     xp = namespace(p, q)
     d, m = p - q, p + q
-    dd, mm = dot(d, d), dot(m, m)
+    dd, mm, along = dot(d, d), dot(m, m), dot(d, m)
     near = dd <= mm
-    short, long = xp.where(near[..., None], d, m), xp.where(near[..., None], m, d)
-    short = short - (dot(short, long) / xp.where(near, mm, dd))[..., None] * long
-    corrected = dot(short, short)
-    return xp.where(near, corrected, dd), xp.where(near, mm, corrected)
+    short, long = xp.where(near, dd, mm), xp.where(near, mm, dd)
+    off = along * along / long
+    short = xp.where(off > short, 0.0, short - off)
+    return xp.where(near, short, long), xp.where(near, long, short)
 
 
 def _angle(s: Array, t: Array) -> Array:
