@@ -6,15 +6,7 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from .._errors import (
-    InvalidArgument,
-    NotPrivateWarning,
-    integer,
-    interrupts,
-    invalid,
-    truth,
-    warn,
-)
+from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid, truth, warn
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
