@@ -30,7 +30,7 @@ ball = riemdp.Ball(np.eye(3), radius=2.0)
 epsilons = [0.1, 0.3, 1.0, 3.0]
 plt.figure(figsize=(5.2, 3.8))
 for labels, colour in (("public", "#0b5c8a"), ("private", "#d95f02")):
-    extra = {} if labels == "public" else {"classes": [0, 1], "min_class_size": 350}
+    extra = {} if labels == "public" else {"classes": [0, 1]}
     scores = []
     for epsilon in epsilons:
         common = {

@@ -37,8 +37,8 @@ def noted(patch: pytest.MonkeyPatch) -> Notes:
             notes.shares.append(share)
             return super().take(share)
 
-        def add_apart(self, vectors, sensitivity, share):
-            noisy, scale, slack = super().add_apart(vectors, sensitivity, share)
+        def add_apart(self, vectors, sensitivity, share, touched=1):
+            noisy, scale, slack = super().add_apart(vectors, sensitivity, share, touched)
             notes.noise.extend(a - b for a, b in zip(noisy, vectors, strict=True))
             return noisy, scale, slack
 
@@ -49,6 +49,6 @@ def noted(patch: pytest.MonkeyPatch) -> Notes:
 class Silent(Searches.Purse):
     """A purse whose noise of vectors is left out."""
 
-    def add_apart(self, vectors, sensitivity, share):
-        _, scale, slack = super().add_apart(vectors, sensitivity, share)
+    def add_apart(self, vectors, sensitivity, share, touched=1):
+        _, scale, slack = super().add_apart(vectors, sensitivity, share, touched)
         return vectors, scale, slack

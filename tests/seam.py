@@ -25,6 +25,7 @@ _PLACES = {
     "a file's read": "domains._sources.Map.read",
     "a reader's fetch": "domains._sources.AbstractSource.fetched",
     "distances from a center": "manifolds.AbstractManifold._radially",
+    "sum of a class": "mechanisms._class_sums.pairwise_sum",
     "look at records": "statistics._mean_query.look_at",
     "solver of a mean": "statistics._solver._accelerated",
     "length of a step": "statistics._solver._usual_length",
@@ -197,7 +198,7 @@ Searches = _names(
 Sums = _names(
     {
         "mechanisms._class_models": "ClassMeansNoise ClassMoments DiscriminantNoise",
-        "mechanisms._class_sums": "ClassSums ClassSpreads",
+        "mechanisms._class_sums": "ClassSums ClassSpreads PureSums",
         "inference._comparison": "SampleMean compared _largest_tail variance_above"
         " covariance_above",
         "mechanisms._prior_classes": "ClassContrasts PriorClassifier",
@@ -206,7 +207,7 @@ Sums = _names(
         "statistics._second_moment": "of_rows clip_rows second_moment second_moment_sensitivity",
         "statistics._membership": "Membership",
         "statistics._people": "people",
-        "mechanisms._parts": "Apart InTurn PublicParts PrivateLabels",
+        "mechanisms._parts": "Apart InTurn PublicParts",
         "mechanisms._selection": "BestOfRuns ScoreNoise number_of_runs",
     }
 )

@@ -561,7 +561,7 @@ BROKEN = [
     (charges_elsewhere, "releases/_x.py", "def f(ledger, g):\n    ledger.spend(g)"),
     (charges_elsewhere, "estimators/_x.py", "charge(g)"),
     (charges_elsewhere, "estimators/_x.py", "def f(m, v, s):\n    m.within(s, Permit(g, r))"),
-    (charges_elsewhere, "releases/_x.py", "def f(permit):\n    return permit.among_parts(1)"),
+    (charges_elsewhere, "releases/_x.py", "def f(permit):\n    return permit.among_parts()"),
     (ambient_permissions, "privacy/_ledger.py", "def uncharged():\n    yield"),
     (ambient_permissions, "estimators/_x.py", "from ..privacy._ledger import uncharged"),
     (

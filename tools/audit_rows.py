@@ -357,7 +357,7 @@ def rotated(records: Any, rng: Any) -> Any:
 def class_means(records: Any, rng: Any, groups: Any) -> Any:
     """A fit with private labels."""
     fitted = seeded(riemdp.PrivateMDM, rng, **SECRET).fit(*records, groups=groups)
-    return number(seen_of_classes(fitted.releases_[0]), fitted.guarantee_)
+    return number(seen_of_classes(fitted.release_), fitted.guarantee_)
 
 
 def seen_of_classes(release: riemdp.Release) -> float:

@@ -280,8 +280,6 @@ def test_classes_with_private_labels_of_any_kind(labels, records):
             ball=Ball(np.eye(2), 1.0),
             labels="private",
             classes=[0, 1],
-            min_class_size=3,
-            mechanism="wrapped-gaussian",
             on_invalid="center",
             random_state=1,
         ).fit(np.stack(pair[0]), pair[1])

@@ -45,7 +45,7 @@ from riemdp.privacy import gaussian, none, participation, pure, subsampled_gauss
 from riemdp.randomness import noise_source
 from riemdp.statistics import AmbientMean, FrechetMean
 from tests.attacks.tools import claimed_mu, outcome, separation
-from tests.seam import Doors, Servers, original, plant
+from tests.seam import Doors, Servers, Sums, original, plant
 
 LINE = riemdp.Euclidean(1)
 FAR = problems.frechet_mean(LINE)
@@ -758,36 +758,29 @@ def test_one_long_row_moves_the_components_by_its_sensitivity():
     assert apart <= sensitivity * (1 + 1e-9)
 
 
-def _classes(y, **more):
+def _classes(y):
     x = np.tile(np.eye(2), (len(y), 1, 1))
     x[0] = np.diag([math.e**2, 1.0])
-    settings = {
-        "budget": Budget(1.0),
-        "ball": Ball(np.eye(2), 2.0),
-        "labels": "private",
-        "classes": [0, 1],
-        "min_class_size": 5,
-        "mechanism": "wrapped-laplace",
-        "random_state": 1,
-    } | more
-    return PrivateMDM(**settings).fit(x, y)
+    known = {"labels": "private", "classes": [0, 1], "random_state": 1}
+    return PrivateMDM(budget=Budget(1.0), ball=Ball(np.eye(2), 2.0), **known).fit(x, y)
 
 
 def test_private_labels_cost_two_classes():
-    """A record that changes its class moves two means, and both together keep the budget."""
+    """A record that changes its class moves two sums and two sizes, which one release has together:
+    with the noise of the whole budget for all that moves.
+    """
     for size in (0, 2, 7):
-        y = [0] + [1] * size + [0] * 8
-        a, b = _classes(y), _classes([1, *y[1:]])
-        loss = 0.0
-        for one, other in zip(a.releases_, b.releases_, strict=True):
-            # Noise is added in the tangent space at the centre; the exponential map that follows
-            # spreads points of a negatively curved space apart.
-            m, center = a.manifold_, np.eye(2)
-            apart = float(m.norm(center, m.log(center, one.value) - m.log(center, other.value)))
-            assert apart <= one.sensitivity * (1 + 1e-6)
-            loss += one.sensitivity / one.scale
-        assert loss <= 1.0 + 1e-9
-        assert a.guarantee_.epsilon(0.0) <= 1.0 + 1e-9
+        y = np.array([0] + [1] * size + [0] * 8)
+        z = np.zeros((len(y), 3))
+        z[0, 0] = 1.0  # as long as a vector can be
+        fitted = _classes(y)
+        release = fitted.release_
+        sums = Sums.ClassSums(len(y), 2, 3, None)
+        a, b = sums.joint(z, y), sums.joint(z, np.array([1, *y[1:]]))
+        moved = 2.0 * float(np.linalg.norm(a - b))  # in the unit of the scale: the radius
+        assert 2.0 * 2.0 - 1e-9 < moved <= release.sensitivity
+        assert moved / release.scale <= 1.0 + 1e-9
+        assert fitted.guarantee_.epsilon(0.0) <= 1.0 + 1e-9
     with Ledger(Budget(1.0, 1e-5)) as book:
         _classes([0, 1] * 5)
         assert book.spent.epsilon(0.0) == pytest.approx(1.0)

@@ -238,11 +238,11 @@ def test_fault_28_a_private_label_does_not_decide_what_is_compiled(monkeypatch, 
     nothing is, and the arrays have one length.
     """
     matrices = np.stack([np.diag([1.0 + 0.05 * i, 1.0]) for i in range(16)])
-    sizes, look_at = [], original("look at records")
+    sizes, summed = [], original("sum of a class")
 
-    def seen(manifold, points, shares):
-        sizes.append((points.shape, shares.shape))
-        return look_at(manifold, points, shares)
+    def seen(rows):
+        sizes.append(rows.shape)
+        return summed(rows)
 
     def compiled(first):
         sizes.clear()
@@ -253,18 +253,16 @@ def test_fault_28_a_private_label_does_not_decide_what_is_compiled(monkeypatch, 
             ball=Ball(np.eye(2), 1.0),
             labels="private",
             classes=[0, 1],
-            min_class_size=3,
-            mechanism="wrapped-gaussian",
             on_invalid="center",
             random_state=1,
         ).fit(matrices, [1] * first + [0] * (16 - first))
         return COMPILED[0] - before, tuple(sizes)
 
-    plant(monkeypatch, "look at records", seen)
+    plant(monkeypatch, "sum of a class", seen)
     before = COMPILED[0]
     with compiled_apart():  # tests before this one may have compiled the same
         found = {compiled(size) for size in (8, 7, 9, 2, 0, 16)}
         assert len(found) == 1
-        assert found.pop()[0] == 0
+        assert found.pop() == (0, ((16, 3), (16, 3)))
         jax.jit(lambda x: 3 * x)(1.0)
         assert COMPILED[0] > before  # what is counted does happen

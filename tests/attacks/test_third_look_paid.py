@@ -32,7 +32,7 @@ def centred() -> Any:
 
 
 def classified() -> Any:
-    model = riemdp.PrivateMDM(budget=BUDGET, ball=BALL, mechanism="wrapped-gaussian")
+    model = riemdp.PrivateMDM(budget=BUDGET, ball=BALL)
     return model.fit(Y, WHO)
 
 

@@ -161,12 +161,10 @@ SEARCHES = (
     Refusal({"param_grid": None}),
     Refusal({"param_grid": {"budget": [Budget(1.0, 1e-5)]}}, why="budgets to choose"),
     Refusal({"param_grid": {"labels": ["public", "private"]}}, why="labels to choose"),
-    Refusal({"param_grid": {"mechanism": ["wrapped-laplace"]}}, why="another noise than scores"),
     Refusal({"runs": 0}),
     Refusal({"held_out": 1.0}),
     Refusal({"groups": np.arange(d.N)}, why="groups with public labels"),
 )
-SIZED = PRIVATE | {"min_class_size": 20}
 ROWS = d.plain(d.rows)
 LABELLED = d.labelled(d.matrices)
 LABELLED_PEOPLE = d.labelled_people(d.matrices)
@@ -306,7 +304,7 @@ ESTIMATORS = (
         "class means",
         LABELLED,
         **IN_BALL,
-        refusals=(*MATRICES, *LABELS, *WITHOUT_PRIOR, Refusal({"mechanism": "none"})),
+        refusals=(*MATRICES, *LABELS, *WITHOUT_PRIOR),
     ),
     model(
         MDM,
@@ -318,7 +316,6 @@ ESTIMATORS = (
             *MATRICES,
             *LABELS,
             *FEW,
-            Refusal({"mechanism": "wrapped-gaussian"}),
             Refusal({"count_outside": True}),
         ),
     ),
@@ -328,13 +325,11 @@ ESTIMATORS = (
         "class means",
         LABELLED,
         **IN_BALL,
-        **SIZED,
+        **PRIVATE,
         refusals=(
             *MATRICES,
             Refusal({"classes": None}),
             Refusal({"classes": []}),
-            Refusal({"min_class_size": None}),
-            Refusal({"min_class_size": 0}),
         ),
     ),
     model(MDM, "private labels, private ball", "class means", LABELLED, **FOUND, **PRIVATE),

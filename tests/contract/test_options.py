@@ -91,7 +91,6 @@ KNOWN = {
     "shrink": True,
     "count_outside": False,
     "n_min": 10,
-    "min_class_size": 10,
     "noise_std": 0.3,
     "variance": 0.3,
     "tolerated": 1,

@@ -72,7 +72,7 @@ SHARES = {
     "riemdp.PrivateFrechetMean[private ball]": 0.1,
     "riemdp.PrivatePCA[private row norm]": 0.16,
     "riemdp.PrivatePCA[people, private row norm]": 0.16,
-    "riemdp.PrivateMDM[p": 0.45,
+    "riemdp.PrivateMDM": 0.45,
     "riemdp.PrivateTSClassifier[prior": 0.99,
     "riemdp.PrivateTSClassifier[people, prior": 0.99,
     "riemdp.PrivateTSClassifier": 0.24,

@@ -78,8 +78,8 @@ def eigh(x):
 
 
 # ------------------------------------------------------------------------------------- guarantees
-def sums_of(private, moments, n=3, dim=4):
-    return Sums.ClassMoments(n, 2, dim, None if private else (n - 1, 1), moments)
+def sums_of(private, kind, n=3, dim=4):
+    return kind(n, 2, dim, None if private else (n - 1, 1))
 
 
 def largest_change(sums, private):
@@ -98,10 +98,10 @@ def largest_change(sums, private):
     return worst
 
 
-@pytest.mark.parametrize("moments", [False, True])
+@pytest.mark.parametrize("kind", [Sums.ClassSums, Sums.ClassMoments])
 @pytest.mark.parametrize("private", [False, True])
-def test_one_record_moves_the_joint_vector_by_at_most_two(private, moments):
-    sums = sums_of(private, moments)
+def test_one_record_moves_the_joint_vector_by_at_most_two(private, kind):
+    sums = sums_of(private, kind)
     worst = largest_change(sums, private)
     assert worst <= sums.sensitivity
     assert worst == pytest.approx(2.0)
@@ -111,7 +111,7 @@ def test_one_record_moves_the_joint_vector_by_at_most_two(private, moments):
 def test_the_weights_are_the_largest_for_two(monkeypatch):
     """Second moments and sizes a little heavier, and a changed label exceeds the sensitivity."""
     plant(monkeypatch, "weight of second moments", math.sqrt(0.5) * 1.01)
-    sums = sums_of(True, True)
+    sums = sums_of(True, Sums.ClassMoments)
     assert largest_change(sums, True) > sums.sensitivity
 
 
@@ -180,7 +180,7 @@ class Cheap(Sums.DiscriminantNoise):
         class Half(Sums.ClassMoments):
             sensitivity = 1.0
 
-        self.sums = Half(sums.n, sums.classes, sums.dim, sums.sizes, sums.moments)
+        self.sums = Half(sums.n, sums.classes, sums.dim, sums.sizes)
 
 
 WHERE = {"found": AdaptiveBall(), "given": BALL}
@@ -219,7 +219,7 @@ def test_classes_apart_have_noise_of_their_own():
     """Public labels and a pure budget: the length of each class's noise has the distribution of 6
     dimensions, for sensitivity 2.
     """
-    sums = Sums.ClassMoments(600, 3, 6, (200, 200, 200), False)
+    sums = Sums.ClassSums(600, 3, 6, (200, 200, 200))
     noise, source = Searches.SomeNoise.of(Budget(3.0)), noise_source(3)
     purses = [Searches.Purse(noise, source) for _ in range(150)]
     drawn = [sums.noisy(np.zeros(18), purse)[0].reshape(3, 6) for purse in purses]

@@ -150,7 +150,8 @@ def noise_of_sums(kind, budget, private, monkeypatch):
         release = mechanism.release((X, y), source)
         assert notes.add_up()
         left = 1.0 - release.details["share_of_search"]
-        of_sums = notes.noise[-1 if private else -3 :]  # after that of the centre
+        apart = not private or budget.delta == 0.0
+        of_sums = notes.noise[-3 if apart else -1 :]  # after that of the centre
         drawn.append(np.concatenate(of_sums))
     if budget.delta == 0:
         return np.array(drawn) / (2.0 / (budget.epsilon * left))
@@ -171,13 +172,72 @@ def test_too_little_noise_on_the_sums_is_detected(monkeypatch):
     assert gaussian_p_value(noise, 1.0) < ALPHA
 
 
-def test_pure_noise_of_the_joint_sums(monkeypatch):
-    """Its length has the Gamma distribution of 21 dimensions."""
-    lengths = np.linalg.norm(
-        noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch), axis=1
-    )
-    assert kstest(lengths, gamma(21).cdf).pvalue > ALPHA
-    assert kstest(0.5 * lengths, gamma(21).cdf).pvalue < ALPHA
+def test_pure_noise_of_each_class(monkeypatch):
+    """Of its sum and half of its size: the length has the Gamma distribution of 7 dimensions, for changes of
+    all classes by sqrt(5) together.
+    """
+    noise = noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch)
+    lengths = np.linalg.norm(noise.reshape(-1, 7), axis=1) / np.hypot(1.0, 0.5)
+    assert kstest(lengths, gamma(7).cdf).pvalue > ALPHA
+    assert kstest(0.8 * lengths, gamma(7).cdf).pvalue < ALPHA
+
+
+def changes_of_classes(one, other, classes=3, dim=4):
+    """The lengths of what changes in the sum and half of the size of each class."""
+    sums, sizes = np.split(one - other, [classes * dim])
+    return np.linalg.norm(np.column_stack([sums.reshape(classes, dim), sizes]), axis=1)
+
+
+def steepest(sums, labels, rng):
+    """The largest sum of changes that a search over a record finds, whose label changes so."""
+    rest = np.array([[0.6, 0.0, 0.8, 0.0]])
+
+    def moved(z):
+        z = z / np.maximum(1.0, np.linalg.norm(z, axis=1))[:, None]
+        pairs = zip(z, labels, strict=True)
+        one, other = (sums.joint(np.vstack([v, rest]), np.array([a, 2])) for v, a in pairs)
+        return float(np.sum(changes_of_classes(one, other)))
+
+    z = rng.normal(size=(2, 4))
+    for _ in range(60):
+        z = max(z, z + 0.5 * rng.normal(size=z.shape), key=moved)
+    return moved(z)
+
+
+def test_pure_sums_of_all_classes_change_by_what_is_stated():
+    """A search over neighbours attains what noise is made for, and finds no more: of a record whose
+    label changes, and of a person with records of every class.
+    """
+    sums, rng = Sums.PureSums(2, 3, 4, None), np.random.default_rng(0)
+    found = [steepest(sums, (0, b), rng) for b in (0, 1, -1)]
+    assert 0.999 * sums.sensitivity < max(found) <= sums.sensitivity
+    assert sums.sensitivity == pytest.approx(math.sqrt(5.0), rel=1e-6)
+    people = Sums.Membership(np.array([0, 1, 1, 1]), 4)
+    for _ in range(100):
+        z = rng.normal(size=(2, 4, 4))
+        z[:, 0] = np.eye(4)[0]
+        z /= np.linalg.norm(z, axis=2)[:, :, None]
+        labels = [np.array([2, *rng.integers(-1, 3, 3)]) for _ in z]
+        one, other = (sums.joint(v, a, people) for v, a in zip(z, labels, strict=True))
+        changes = changes_of_classes(one, other)
+        assert np.sum(changes) <= sums.sensitivity
+        assert np.count_nonzero(changes) <= sums.touched
+
+
+def test_the_pure_loss_of_neighbours_is_the_budget():
+    """The exact ratio of densities at the noisy sums of all classes, for the worst pair."""
+    sums, noise = Sums.PureSums(2, 3, 4, None), Searches.SomeNoise.of(Budget(1.5))
+    z, other = np.eye(4)[[0, 1]], np.eye(4)[[1, 1]]
+    here, there = sums.joint(z, np.array([0, 2])), sums.joint(other, np.array([1, 2]))
+    losses = []
+    for seed in range(50):
+        noisy, scale = sums.noisy(here, Searches.Purse(noise, noise_source(seed)))
+        lengths = [np.sum(changes_of_classes(noisy, exact)) for exact in (here, there)]
+        losses.append((lengths[1] - lengths[0]) / scale)
+    assert max(map(abs, losses)) <= 1.5
+    far = here + 1e3 * (here - there)
+    lengths = [np.sum(changes_of_classes(far, exact)) for exact in (here, there)]
+    assert 0.99 * 1.5 < (lengths[1] - lengths[0]) / scale <= 1.5
 
 
 def transcript(mu, noise=1.0, runs=120):

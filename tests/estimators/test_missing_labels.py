@@ -91,4 +91,4 @@ def test_a_missing_private_label_is_of_no_class_and_no_event(y) -> None:
     found = Doors.admit_labels("y", y, classes)
     np.testing.assert_array_equal(found, [Doors.NO_CLASS, *[1, *[0, 1] * 39]])
     given = {"budget": BUDGET, "ball": BALL, "labels": "private", "classes": classes}
-    riemdp.PrivateMDM(min_class_size=20, random_state=1, **given).fit(X, y)
+    riemdp.PrivateMDM(random_state=1, **given).fit(X, y)

@@ -1,6 +1,4 @@
-"""Estimators on matrices that are read in parts, and what is refused that would be taken into
-memory whole.
-"""
+"""Estimators refuse a large file that would be taken into memory whole."""
 
 from __future__ import annotations
 
@@ -21,11 +19,6 @@ BUDGET = Budget(5.0, 1e-6)
 N = 700
 
 pytestmark = pytest.mark.filterwarnings("ignore:about", "ignore::riemdp.RiemdpWarning")
-
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    plant(monkeypatch, "rows of a part", 128)
 
 
 @functools.cache
@@ -50,30 +43,10 @@ def fitted(X: Any, y: np.ndarray, groups: Any = None, **given: Any) -> PrivateMD
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"labels": "private", "classes": ["left", "none", "right"], "min_class_size": 300},
-    ],
-    ids=["public", "private"],
-)
-@pytest.mark.parametrize("metric", ["logeuclid", pytest.param("riemann", marks=pytest.mark.slow)])
-def test_class_means_are_those_of_matrices_in_memory(tmp_path, given, metric) -> None:
-    """Also of classes that lack records, and of one that nobody has."""
-    X, y = records()
-    given = {"metric": metric, **given}
-    here, there = fitted(X, y, **given), fitted(mapped(tmp_path, X), y, **given)
-    assert list(here.classes_) == list(there.classes_)
-    for a, b in zip(here.covmeans_, there.covmeans_, strict=True):
-        assert np.max(np.abs(a - b)) < 1e-8
-    assert here.guarantee_ == there.guarantee_
-    assert str(here.outside_) == str(there.outside_)
-
-
-@pytest.mark.parametrize(
     "take",
     [
         lambda X, y: fitted(X, y, ball=None, count_outside=None),
+        lambda X, y: fitted(X, y),
         lambda X, y: fitted(
             X,
             y,
@@ -84,7 +57,7 @@ def test_class_means_are_those_of_matrices_in_memory(tmp_path, given, metric) ->
         lambda X, y: PrivatePCA(1, row_norm=1.0, budget=BUDGET).fit(X),
         lambda X, y: riemdp.optimizers.private_principal_eigenvector(X, BUDGET, row_norm=1.0),
     ],
-    ids=["search", "groups", "pca", "eigenvector"],
+    ids=["search", "ball", "groups", "pca", "eigenvector"],
 )
 def test_a_large_file_is_never_taken_into_memory_silently(tmp_path, monkeypatch, take) -> None:
     plant(monkeypatch, "bytes taken whole", 1000)

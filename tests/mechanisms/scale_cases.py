@@ -134,9 +134,7 @@ def _estimators(budget: Budget, kind: str) -> dict[str, Callable[[], Any]]:
     known: dict[str, Any] = {**seed, "labels": "private", "classes": [0, 1, 2]}
     return {
         f"{kind} class means": lambda: R.PrivateMDM(ball=SMALL, **seed).fit(X, y),
-        f"{kind} class means, private labels": lambda: R.PrivateMDM(
-            ball=SMALL, min_class_size=150, **known
-        ).fit(X, y),
+        f"{kind} class means, private labels": lambda: R.PrivateMDM(ball=SMALL, **known).fit(X, y),
         f"{kind} class means, found": lambda: R.PrivateMDM(**seed).fit(X, y),
         f"{kind} class means of people": lambda: R.PrivateMDM(ball=SMALL, **known).fit(
             X, y, groups=people(600)

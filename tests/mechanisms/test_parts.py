@@ -55,21 +55,6 @@ def test_parts_that_everybody_knows_cost_the_most_of_one():
     assert part.draws == 0
 
 
-def test_parts_by_private_labels_add_up():
-    """Any two of them, and no more: a replaced pair leaves one part and enters another."""
-    for count in (2, 5):
-        part, dear = parts(1.0, count, Sums.PrivateLabels(count))
-        with pytest.raises(R.RiemdpError, match="more than was charged"):
-            dear.release(0)
-        assert part.draws == 1
-        half, apart = parts(2.0**0.5, count, Sums.PrivateLabels(count))
-        apart.release(0)
-        assert half.draws == count
-    alone, apart = parts(1.0, 1, Sums.PrivateLabels(1))
-    apart.release(0)
-    assert alone.draws == 1
-
-
 def test_parts_that_see_the_same_records_add_up():
     first, second = Watched(2.0**0.5), Watched(2.0**0.5)
     whole = gaussian(1.0)

@@ -222,3 +222,11 @@ def test_a_source_is_not_looked_at_before_a_share_is_taken() -> None:
     with pytest.raises(AssertionError):
         held.count(0, 0.25)
     assert held.left == Fraction(3, 4)  # taken, then drawn: an interrupt in between gives nothing
+
+
+@pytest.mark.parametrize("budget", [Budget(2.0), Budget(2.0, 1e-6)])
+def test_rounding_of_every_vector_that_differs_is_in_the_sensitivity(budget):
+    noise, many = Searches.SomeNoise.of(budget), 2000
+    scale = Noise.scale_for(noise, 1.0, 5, many)
+    moved = 1.0 + many * Noise.grid_of(scale) * math.sqrt(5.0)
+    assert scale >= noise.multiplier * moved > Noise.scale_for(noise, 1.0, 5)

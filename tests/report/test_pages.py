@@ -99,7 +99,7 @@ def reports() -> dict[str, PrivacyReport]:
                 riemdp.PrivateMDM(metric="logeuclid", budget=Budget(3.0, 1e-5)).fit,
                 np.tile(np.eye(2), (400, 1, 1)),
                 np.arange(400) % 2,
-            ).releases_[0]
+            ).release_
         ),
         "pca": privacy_report(pca(row_norm=1.0)),
         "pca people": privacy_report(pca(row_norm=1.0, groups=people)),

@@ -147,9 +147,7 @@ class PrivateTSClassifier(OfLabelledMatrices, ClassifierMixin, BaseEstimator):
         """
         return self._spent_on(self._prepared(X, y, sample_weight, groups))
 
-    def _prepared(
-        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
-    ) -> Fit[Release]:
+    def _prepared(self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object) -> Fit:
         """Everything of a fit that can be refused."""
         self._check_options()
         given = self.ball

@@ -11,6 +11,7 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms._class_models import DISCRIMINANT, rule_for
+from ..mechanisms._class_sums import OF_PURE_SIZE
 from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..privacy import Budget
 from ..privacy._noise import Noise
@@ -223,6 +224,10 @@ def _at(
     dim = manifold.dim
     need, share = what_is_left(n, manifold, noise, where, count_outside)
     # the deviation of a coordinate of a sum of sensitivity 2
-    together = classes * (dim + 1) + (dim * (dim + 1) // 2 if rule == DISCRIMINANT else 0)
-    deviation = noise.mean_length(share, together) / math.sqrt(together)
+    together, larger = classes * (dim + 1), 1.0
+    if rule == DISCRIMINANT:
+        together += dim * (dim + 1) // 2
+    elif noise.is_pure:  # that of each class apart
+        together, larger = dim + 1, math.hypot(1.0, OF_PURE_SIZE)
+    deviation = larger * noise.mean_length(share, together) / math.sqrt(together)
     return need, share, classes * deviation * math.sqrt(dim) / n

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_in_parts, admit_records
+from ..domains._door import admit_records
 from ..domains._labels import admit_labels, public_classes
-from ..domains._stream import Stream
+from ..inference._counts import warn_of_counts
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism
@@ -31,7 +31,7 @@ from ..randomness import noise_source
 from ..releases._options import ball_or_search
 from ..statistics import PublicPrior, TangentMean
 from ..statistics._membership import Membership, unit_of
-from ._fit import Fit, keep_fit
+from ._fit import Fit
 from ._shared import REMEDY, ManifoldRecords, Spending, check_seed, required
 
 PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
@@ -51,8 +51,7 @@ class AdmittedMatrices:
         manifold: The space of the matrices.
         where: The public ball, the search for one, or public records.
         budget: What the fit may spend.
-        matrices: (n, k, k); one that is no array of numbers is NaN. The `Stream` of them where they
-            are read in parts.
+        matrices: (n, k, k); one that is no array of numbers is NaN.
         labels: The positions of their classes, (n,), negative for none; or their targets.
         members: Whose matrices they are, where people are protected.
     """
@@ -60,7 +59,7 @@ class AdmittedMatrices:
     manifold: AbstractManifold
     where: Ball | AdaptiveBall | PublicPrior
     budget: Budget
-    matrices: Point | Stream
+    matrices: Point
     labels: np.ndarray
     members: Membership | None = None
 
@@ -134,11 +133,13 @@ class OfMatrices(ManifoldRecords):
 
     metric: str = "riemann"
 
-    def _spent_on(self, fit: Fit[Any]) -> Self:
+    def _spent_on(self, fit: Fit) -> Self:
         """Charge and draw what a `fit` releases, and show it."""
         source = noise_source(check_seed(self.random_state))
         made = fit.ready.release(source)
-        keep_fit(self, made, fit.ready.guarantee, fit.budget, source.reproducible)
+        spent = fit.ready.guarantee.quoted_at(fit.budget.delta)
+        self._keep_cost(spent, fit.budget, reproducible=source.reproducible)
+        warn_of_counts(made.facts.valid, made.facts.outside)
         fit.show(made)
         return self
 
@@ -175,14 +176,8 @@ class OfLabelledMatrices(OfMatrices):
         sample_weight: object,
         groups: object,
         where: Ball | AdaptiveBall | PublicPrior,
-        *,
-        in_parts: bool = False,
     ) -> LabelledMatrices:
-        """The matrices and labels of a `fit`, all checked before anything is spent.
-
-        `in_parts`: if the ball is public and nobody's are together, matrices of a file stay there,
-        and for those in memory the caller looks out for damaged ones, where it moves them.
-        """
+        """The matrices and labels of a `fit`, all checked before anything is spent."""
         one_of("labels", self.labels, ("public", "private"))
         if groups is not None and self.labels != "private":
             raise InvalidArgument(
@@ -192,8 +187,7 @@ class OfLabelledMatrices(OfMatrices):
             )
         budget = required(self, sample_weight)
         manifold = matrix_space(X, self.metric, where, type(self).__name__)
-        stays = in_parts and isinstance(where, Ball) and groups is None
-        matrices, n = (admit_in_parts if stays else admit_records)(manifold, "X", X)
+        matrices, n = admit_records(manifold, "X", X)
         classes = known_classes(self.classes, y, self.labels)
         labels = admit_labels("y", y, list(classes))
         members = None if groups is None else Membership(groups, n)
@@ -202,8 +196,7 @@ class OfLabelledMatrices(OfMatrices):
             if members is None:
                 told = f"{len(labels)} labels and `X` has {n} matrices"
             raise InvalidArgument(f"argument `y` has {told}; give one label for each matrix")
-        if not stays or isinstance(matrices, Stream):
-            refuse_damaged(self, manifold, X)
+        refuse_damaged(self, manifold, X)
         return LabelledMatrices(manifold, where, budget, matrices, labels, members, classes=classes)
 
 

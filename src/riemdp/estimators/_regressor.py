@@ -122,9 +122,7 @@ class PrivateTSRegressor(OfMatrices, RegressorMixin, BaseEstimator):
         """
         return self._spent_on(self._prepared(X, y, sample_weight, groups))
 
-    def _prepared(
-        self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object
-    ) -> Fit[Release]:
+    def _prepared(self, X: RecordsLike, y: ArrayLike, sample_weight: None, groups: object) -> Fit:
         """Everything of a fit that can be refused."""
         admitted, targets = self._admitted(X, y, sample_weight, groups)
         alpha = None if self.alpha is None else real("alpha", self.alpha, at_least=0.0)

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, invalid, warn, warn_with_release
 from .._isolation import isolation
-from ..domains import Ball
 from ..domains._labels import admit_labels
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
@@ -203,14 +202,10 @@ class PrivateSearchCV(Spending, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = self._shown(models, fits, best, budget)
         return self
 
-    def _shown(
-        self, models: list[OfRuns], fits: list[Fit[Any]], best: Run, budget: Budget
-    ) -> OfRuns:
+    def _shown(self, models: list[OfRuns], fits: list[Fit], best: Run, budget: Budget) -> OfRuns:
         """The estimator of the best run, which says what the search cost."""
-        made, model, whole = best.fit, models[best.setting], self.guarantee_
-        single = isinstance(made, Release)
-        found = [_of_search(one, whole, budget) for one in ([made] if single else made)]
-        fits[best.setting].show(found[0] if single else found)
+        model, whole = models[best.setting], self.guarantee_
+        fits[best.setting].show(_of_search(best.fit, whole, budget))
         model.guarantee_, model.reproducible_, model._spent = whole, self.reproducible_, [whole]
         return model
 
@@ -241,9 +236,6 @@ class PrivateSearchCV(Spending, MetaEstimatorMixin, BaseEstimator):
         """The estimator with a setting, and what is common to all runs."""
         model: Any = clone(self.estimator)  # type: ignore[arg-type]
         model.set_params(**setting)
-        by_choice = isinstance(model, PrivateMDM) and model.mechanism == "auto"
-        if by_choice and isinstance(model.ball, Ball) and budget.delta > 0.0:
-            model.set_params(mechanism="wrapped-gaussian")  # the noise that scores have
         return model.set_params(budget=budget, on_invalid=self.on_invalid)
 
     def _admitted(
@@ -287,7 +279,7 @@ class PrivateSearchCV(Spending, MetaEstimatorMixin, BaseEstimator):
 
 def _divided(
     models: list[Any], admitted: AdmittedMatrices, count: int, y: ArrayLike
-) -> tuple[list[Fit[Any]], _HeldOut]:
+) -> tuple[list[Fit], _HeldOut]:
     """The fit of each model to some of the records, and the others. Which records (people) are held
     out is a function of their number alone, so a neighbour's record stays in its part.
     """
@@ -320,7 +312,7 @@ def _scattered(place: int) -> bytes:
 
 
 def _best_of(
-    models: list[Any], fits: list[Fit[Any]], held: _HeldOut, plan: SearchRow, unit: str
+    models: list[Any], fits: list[Fit], held: _HeldOut, plan: SearchRow, unit: str
 ) -> BestOfRuns:
     """All runs, admitted: nothing of them is left that can be refused."""
     noise = Noise.of(plan.one)

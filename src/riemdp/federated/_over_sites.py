@@ -71,7 +71,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         """The server of all sites, each of which draws for itself, but for a simulation. A record
         is at one site, so each of them answers for the whole (docs/proofs/secure-sums.md).
         """
-        each = permit.among_parts(1)
+        each = permit.among_parts()
         sites = [
             SearchSite(
                 self.domain,

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from .._namespace import Floats
 from .._trees import map_leaves
 from ..domains._ends import end_of
-from ..domains._sums import MOST_TERMS, summation_error
 from ..manifolds._spectral import unpack
 from ..privacy._noise import Noise
 from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
 from ._at_centre import MOST_COORDINATES, Found
-from ._class_sums import WEIGHT, ClassSums
+from ._class_sums import WEIGHT, ClassSums, sensitivity_with_squares, sums_for
 from ._classes import AbstractClasses
 from ._drawn import Drawn
 from ._released_means import ClassMeans
@@ -48,7 +47,7 @@ class ClassMeansNoise(AbstractClasses):
     noise_on: ClassVar[str] = "the sums of clipped tangent vectors of the classes"
 
     def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
-        return ClassSums(self.n, classes, self.manifold.dim, sizes)
+        return sums_for(self.noise, self.n, classes, self.manifold.dim, sizes)
 
     def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
         ball, (_, facts) = found.ball, self._contracted(noisy, scale, found)
@@ -60,13 +59,7 @@ class ClassMeansNoise(AbstractClasses):
 
 @dataclasses.dataclass(frozen=True)
 class ClassMoments(ClassSums):
-    """`ClassSums` with lighter sizes, and with the sum of all z z^T behind them.
-
-    Args:
-        moments: Whether the second moments are among them.
-    """
-
-    moments: bool
+    """`ClassSums` with lighter sizes, and with the sum of all z z^T behind them."""
 
     @property
     def weight(self) -> float:
@@ -76,24 +69,21 @@ class ClassMoments(ClassSums):
     @property
     def sensitivity(self) -> float:
         """Of the joint vector, rounding included."""
-        rounding = summation_error(MOST_TERMS) + 8.0 * math.ulp(1.0)
-        return 2.0 * (1.0 + 1e-11) + 4.0 * self.n * rounding
+        return sensitivity_with_squares(self.n)
 
     @property
     def apart(self) -> bool:
-        """Whether every class has noise of its own: labels are public, and nothing is shared."""
-        return self.sizes is not None and not self.moments
+        """Whether every class has noise of its own: all of them share the second moments."""
+        return False
 
     @property
     def together(self) -> int:
         """How many coordinates are released with noise for the sensitivity."""
-        return super().together + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
+        return super().together + self.dim * (self.dim + 1) // 2
 
     def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
         """The vector that is released, without noise; see `ClassSums.joint`."""
         sums = super().joint(z, labels, members)
-        if not self.moments:
-            return sums
         rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
         n = len(rows) if members is None else members.n
         shares = None if members is None else members.shares / n
@@ -104,8 +94,6 @@ class ClassMoments(ClassSums):
         <coefficients_a, z> + intercepts_a.
         """
         means, sizes = found.means, found.sizes
-        if not self.moments:
-            return means, -0.5 * np.sum(means**2, axis=1)
         total = unpack(np.asarray(found.rest / self.weight), self.dim)
         within = (np.asarray(total) - (sizes[:, None] * means).T @ means) / self.n
         values, vectors = np.linalg.eigh(within)
@@ -137,13 +125,16 @@ class DiscriminantNoise(AbstractClasses):
         return rule_for(self.noise, self.manifold.dim)
 
     def _sums(self, classes: int, sizes: tuple[int, ...] | None) -> ClassSums:
-        moments = self.rule == DISCRIMINANT
-        return ClassMoments(self.n, classes, self.manifold.dim, sizes, moments)
+        dim = self.manifold.dim
+        if self.rule == DISCRIMINANT:
+            return ClassMoments(self.n, classes, dim, sizes)
+        return sums_for(self.noise, self.n, classes, dim, sizes)
 
     def _made(self, noisy: Floats, scale: float, found: Found) -> Drawn:
-        assert isinstance(self.sums, ClassMoments)
         means, told = self._contracted(noisy, scale, found)
-        coefficients, intercepts = self.sums.scores(means)
+        coefficients, intercepts = means.means, -0.5 * np.sum(means.means**2, axis=1)
+        if isinstance(self.sums, ClassMoments):
+            coefficients, intercepts = self.sums.scores(means)
         made = np.column_stack([coefficients / found.ball.radius, intercepts])
         facts = {"rule": self.rule, "share_of_classifier": float(found.left)}
         return Drawn(made, scale, self.sums.sensitivity, None, told | facts)

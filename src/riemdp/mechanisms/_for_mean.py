@@ -66,7 +66,6 @@ class MeanFacts:
         domain: The public ball of the records, bound to its space.
         n: The public number of records (a lower bound of it, under add-or-remove-one).
         budget: What the release may spend, or noise that was made of it.
-        part: The share of the budget that is spent, exactly.
         count_outside: Whether a count of the records outside the ball shares it; see
             `share_of_count`.
         weights: Public weights, or None.
@@ -78,7 +77,6 @@ class MeanFacts:
     domain: Domain
     n: int
     budget: Budget | Noise
-    part: Fraction = Fraction(1)
     count_outside: bool | None = False
     weights: Any = None
     adjacency: str = REPLACE_ONE
@@ -99,7 +97,7 @@ class MeanFacts:
     def _said(self) -> tuple[Any, ...]:
         place, arrays = self.domain, [np.asarray(leaf) for leaf in leaves(self.domain.center)]
         center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
-        spent = (self.n, self.budget, self.part, self.count_outside, self.adjacency)
+        spent = (self.n, self.budget, self.count_outside, self.adjacency)
         own = None if self.may_be_kept else object()
         return (type(place), place.manifold, center, float(place.radius), *spent, own)
 
@@ -122,7 +120,7 @@ class MeanFacts:
         """What the mean and its count may spend, by a pure or by a Gaussian mechanism; None: by
         the one that a budget with this delta is for.
         """
-        return Noise.of(self.budget, pure=pure).share(self.part)
+        return Noise.of(self.budget, pure=pure)
 
     def share_of_count(self, *, pure: bool | None = None) -> Fraction:
         """The share of it that the count takes, 0 where there is none."""

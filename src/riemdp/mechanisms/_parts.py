@@ -3,11 +3,10 @@ together.
 
 Parts that see the same records, one after another, add up (`InTurn`). Where the records are divided
 among the parts (`Apart`), only those parts cost that neighbours can change: one part, where
-everybody may know which record is in which (`PublicParts`: the maximum, parallel composition); any
-two of them, which add up, where that is private (`PrivateLabels`). The permit of the whole refuses
-a part that would cost more, before it is drawn.
+everybody may know which record is in which (`PublicParts`: the maximum, parallel composition). The
+permit of the whole refuses a part that would cost more, before it is drawn.
 
-Proof: docs/proofs/classifiers.md, Lemmas 1 and 3.
+Proof: docs/proofs/classifiers.md, Lemma 1.
 """
 
 from __future__ import annotations
@@ -42,9 +41,6 @@ class PublicParts:
     Raises:
         InvalidArgument: Somebody's records are in several parts.
     """
-
-    most = 1
-    """In how many of the parts neighbours can differ."""
 
     def __init__(
         self,
@@ -84,41 +80,24 @@ class PublicParts:
 
 
 @dataclasses.dataclass(frozen=True)
-class PrivateLabels:
-    """Records divided into parts by labels that nobody may know: a replaced record can leave one
-    part and enter another.
-
-    Args:
-        count: The public number of parts.
-    """
-
-    count: int
-
-    @property
-    def most(self) -> int:
-        """In how many of the parts neighbours can differ."""
-        return min(self.count, 2)
-
-
-@dataclasses.dataclass(frozen=True)
 class Apart(AbstractReady[list[Made]]):
     """Parts among which the records are divided. Each sees its own records only.
 
     Attributes:
-        guarantee: What all of them together cost: as much as any `divided.most` of them.
+        guarantee: What all of them together cost: as much as any one of them.
         name: What they are called in a ledger.
         parts: The parts, admitted.
-        divided: How the records are divided.
+        divided: How the records are divided, which is public.
     """
 
     guarantee: Guarantee
     name: str
     parts: Sequence[AbstractReady[Made]]
-    divided: PublicParts | PrivateLabels
+    divided: PublicParts
 
     def within(self, source: NoiseSource, permit: Permit) -> list[Made]:
         """See `AbstractReady`."""
-        each = permit.take(self.guarantee).among_parts(self.divided.most)
+        each = permit.take(self.guarantee).among_parts()
         return [part.within(source, each) for part in self.parts]
 
 

@@ -52,12 +52,12 @@ class Permit:
         over: Set once the release is over; that of the permit that this one is a part of.
     """
 
-    __slots__ = ("_lock", "_most", "_over", "_process", "_taken", "receipt", "whole")
+    __slots__ = ("_apart", "_lock", "_over", "_process", "_taken", "receipt", "whole")
 
     def __init__(self, whole: Guarantee, receipt: Receipt, over: threading.Event | None = None):
         self.whole, self.receipt = whole, receipt
         self._taken: list[Guarantee] = []
-        self._most: int | None = None  # in how many of the parts one record can be; None: in all
+        self._apart = False  # whether a record is in one of the parts at most
         self._over = threading.Event() if over is None else over
         self._lock, self._process = threading.Lock(), os.getpid()
 
@@ -74,7 +74,7 @@ class Permit:
             if self._over.is_set():
                 raise RiemdpError("a release is over; what was charged for it pays for no other")
             taken = [*self._taken, part]
-            if not adds_up(taken, self.whole, self._most):
+            if not adds_up(taken, self.whole, apart=self._apart):
                 raise RiemdpError(
                     "a part of a release would cost more than was charged for the whole; it was not"
                     " drawn"
@@ -82,14 +82,14 @@ class Permit:
             self._taken = taken
         return Permit(part, self.receipt, self._over)
 
-    def among_parts(self, most: int = 1) -> Permit:
-        """All of this permit, for parts of which one record (or person) is in at most `most`: any
-        so many of them cost no more than the whole (parallel composition).
+    def among_parts(self) -> Permit:
+        """All of this permit, for parts of which one record (or person) is in at most one: each of
+        them costs no more than the whole (parallel composition).
 
         Whoever calls this states it, and has to name the proof. It has to hold for all neighbours.
         """
         shared = self.take(self.whole)
-        shared._most = most
+        shared._apart = True
         return shared
 
     def for_parties(self, wholes: Sequence[Guarantee]) -> list[Permit]:
@@ -121,9 +121,9 @@ class Permit:
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
-def adds_up(parts: Sequence[Guarantee], whole: Guarantee, most: int | None = None) -> bool:
-    """Whether these parts, or any `most` of them, cost no more than the whole, by sums and without
-    any composition.
+def adds_up(parts: Sequence[Guarantee], whole: Guarantee, *, apart: bool = False) -> bool:
+    """Whether these parts, or with `apart` each of them, cost no more than the whole, by sums and
+    without any composition.
     """
     if not all(are_alike(whole, part) for part in parts):
         return False
@@ -132,12 +132,13 @@ def adds_up(parts: Sequence[Guarantee], whole: Guarantee, most: int | None = Non
     kind, limit = _sum(whole)
     costs = [_sum(part) for part in parts if part.parts]
     if kind is not None and all(found == kind for found, _ in costs):
-        largest = sorted((cost for _, cost in costs), reverse=True)[:most]
-        return math.fsum(largest) <= limit * (1.0 + _ROUNDING)
+        spent = [cost for _, cost in costs]
+        total = max(spent, default=0.0) if apart else math.fsum(spent)
+        return total <= limit * (1.0 + _ROUNDING)
     if kind is not None:
         return False
-    if most is not None:
-        return all(covers(whole, part) for part in parts) and most == 1
+    if apart:
+        return all(covers(whole, part) for part in parts)
     return not parts or covers(whole, parts[0].compose(*parts[1:]))
 
 
