@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -176,10 +177,14 @@ def prepared_mean(
     named = {"mechanism": None if mechanism == AUTO else mechanism, **options}
     if ball is None or isinstance(ball, AdaptiveBall):
         check_options(named, PRIVATE_BALL)
-        return _searched(manifold, X, ball or AdaptiveBall(), spend, budget, groups)
+        given, search = admitted(manifold, X, groups), ball or AdaptiveBall()
+        searching = AdaptiveMean(manifold, search, n=given.n, budget=spend)
+        return _of_records(searching, given, {"budget": budget, "search": search})
     if isinstance(ball, PublicPrior):
         check_options(named, PUBLIC_PRIOR)
-        return _of_prior(manifold, X, ball, spend, budget, groups)
+        given = admitted(manifold, X, groups)
+        with_prior = PriorMean(manifold, ball, n=given.n, budget=spend)
+        return _of_records(with_prior, given, {"budget": budget})
     domain = public_domain(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
@@ -264,47 +269,15 @@ def _intrinsic(
     return mechanism._ready(value, given.unit).then(finish)
 
 
-def _searched(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    search: AdaptiveBall,
-    spend: Budget | Noise,
-    budget: Budget,
-    groups: object,
+def _of_records(
+    mechanism: AdaptiveMean | PriorMean, given: Admitted, facts: dict[str, Any]
 ) -> Ready:
-    """Find a ball, and release the mean in it: one mechanism, one charge."""
-    given = admitted(manifold, X, groups)
-    mechanism = AdaptiveMean(manifold, search, n=given.n, budget=spend)
-    facts = {
-        "manifold": manifold,
-        "budget": budget,
-        "search": search,
-        **people_facts(given.grouped, found=True),
-    }
+    """A mechanism that reads the records itself: one release, one charge."""
+    people = people_facts(given.grouped, found=True)
+    known = {"manifold": mechanism.manifold, **facts, **people}
     ready = mechanism._ready(given.records, given.unit)
-    warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(functools.partial(told, facts=facts))
-
-
-def _of_prior(
-    manifold: AbstractManifold,
-    X: RecordsLike,
-    prior: PublicPrior,
-    spend: Budget | Noise,
-    budget: Budget,
-    groups: object,
-) -> Ready:
-    """The mean of private records with what public ones say: one mechanism, one charge."""
-    given = admitted(manifold, X, groups)
-    mechanism = PriorMean(manifold, prior, n=given.n, budget=spend)
-    facts = {
-        "manifold": manifold,
-        "budget": budget,
-        **people_facts(given.grouped, found=True),
-    }
-    ready = mechanism._ready(given.records, given.unit)
-    warn_of(ready.guarantee, budget.delta, given.n)
-    return ready.then(lambda release: release._knowing(facts))
+    warn_of(ready.guarantee, facts["budget"].delta, given.n)
+    return ready.then(functools.partial(told, facts=known))
 
 
 def _check_budget(name: str, budget: Budget) -> None:
