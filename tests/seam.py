@@ -197,8 +197,8 @@ Searches = _names(
 # mechanisms of sums that estimators are made of, and how a person's records are folded
 Sums = _names(
     {
-        "mechanisms._class_models": "ClassMeansNoise ClassMoments DiscriminantNoise",
-        "mechanisms._class_sums": "ClassSums ClassSpreads PureSums",
+        "mechanisms._class_models": "PureSums ClassMeansNoise ClassMoments DiscriminantNoise",
+        "mechanisms._class_sums": "ClassSums ClassSpreads",
         "inference._comparison": "SampleMean compared _largest_tail variance_above"
         " covariance_above",
         "mechanisms._prior_classes": "ClassContrasts PriorClassifier",

@@ -77,7 +77,7 @@ def planted() -> Iterator[rows.Row]:
 
     def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
         with pytest.MonkeyPatch.context() as patch:
-            small = lambda noise, sensitivity, dim: Noise.on_grid(0.1, sensitivity, dim)  # noqa: E731
+            small = lambda noise, sensitivity, dim, _=1: Noise.on_grid(0.1, sensitivity, dim)  # noqa: E731
             plant(patch, "scale of a share", small)
             return rows.in_a_ball_found(x, rng)
 

@@ -179,7 +179,7 @@ def test_pure_noise_of_each_class(monkeypatch):
     noise = noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch)
     lengths = np.linalg.norm(noise.reshape(-1, 7), axis=1) / np.hypot(1.0, 0.5)
     assert kstest(lengths, gamma(7).cdf).pvalue > ALPHA
-    assert kstest(0.8 * lengths, gamma(7).cdf).pvalue < ALPHA
+    assert kstest(0.6 * lengths, gamma(7).cdf).pvalue < ALPHA
 
 
 def changes_of_classes(one, other, classes=3, dim=4):
@@ -219,9 +219,7 @@ def test_pure_sums_of_all_classes_change_by_what_is_stated():
         z /= np.linalg.norm(z, axis=2)[:, :, None]
         labels = [np.array([2, *rng.integers(-1, 3, 3)]) for _ in z]
         one, other = (sums.joint(v, a, people) for v, a in zip(z, labels, strict=True))
-        changes = changes_of_classes(one, other)
-        assert np.sum(changes) <= sums.sensitivity
-        assert np.count_nonzero(changes) <= sums.touched
+        assert np.sum(changes_of_classes(one, other)) <= sums.sensitivity
 
 
 def test_the_pure_loss_of_neighbours_is_the_budget():

@@ -232,7 +232,6 @@ def test_people_outside_a_public_ball_are_counted(model):
         many = fitted.fit(more, np.resize(y, 1480), groups=np.append(people, [119] * 1000)).outside_
         without = model(budget=BUDGET, ball=BALL, count_outside=False, **given)
         without.fit(X, y, groups=people)
-    few, many = (c[0] if isinstance(c, list) else c for c in (few, many))
     assert (few.unit, few.n) == ("person", 120)
     assert abs(few.count - 40) <= 6 * few.deviation < 60
     assert abs(many.count - few.count) <= 1  # the same seed

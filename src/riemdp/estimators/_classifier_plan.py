@@ -10,8 +10,7 @@ from .._errors import integer
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
-from ..mechanisms._class_models import DISCRIMINANT, rule_for
-from ..mechanisms._class_sums import OF_PURE_SIZE
+from ..mechanisms._class_models import DISCRIMINANT, OF_PURE_SIZE, rule_for
 from ..mechanisms._prior_classes import CONTRASTS, PriorClassifier
 from ..privacy import Budget
 from ..privacy._noise import Noise

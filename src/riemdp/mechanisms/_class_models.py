@@ -6,7 +6,10 @@ size, and behind them the sum of all z z^T. The weights are the largest at which
 the whole vector by at most 2, as it does the sums of one class alone: sizes and second moments cost
 no noise (docs/proofs/classifiers.md).
 
-To check the privacy of a release, read `ClassMoments` here and what `_classes` names.
+With pure noise and private labels (`PureSums`) the sum and the size of each class have noise of
+their own, for the lengths of what one record changes in all of them together.
+
+To check the privacy of a release, read `ClassMoments` or `PureSums` here and what `_classes` names.
 """
 
 from __future__ import annotations
@@ -26,12 +29,53 @@ from ..privacy._noise import Noise
 from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
 from ._at_centre import MOST_COORDINATES, Found
-from ._class_sums import WEIGHT, ClassSums, sensitivity_with_squares, sums_for
+from ._class_sums import WEIGHT, ClassSums, sensitivity_with_squares
 from ._classes import AbstractClasses
 from ._drawn import Drawn
+from ._lattice import Purse
 from ._released_means import ClassMeans
 
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
+OF_PURE_SIZE = 0.5  # the weight of a size beside its sum, which has pure noise of its own
+
+
+class PureSums(ClassSums):
+    """The same where labels are private and noise is pure: that of each class apart, of its sum and
+    of its size over 2 (docs/proofs/classifiers.md, Lemma 3).
+    """
+
+    @property
+    def weight(self) -> float:
+        """Of a size, beside its sum."""
+        return OF_PURE_SIZE
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the lengths of the changes of all classes together, rounding included."""
+        return math.hypot(1.0, self.weight) * super().sensitivity
+
+    @property
+    def apart(self) -> bool:
+        """Whether every class has noise of its own."""
+        return True
+
+    def noisy(self, joint: Floats, purse: Purse) -> tuple[Floats, float]:
+        """See `ClassSums.noisy`. A record leaves one class and enters another, and a person's
+        records are in all of them.
+        """
+        sums, sizes = np.split(joint, [self.classes * self.dim])
+        own = list(np.column_stack([sums.reshape(self.classes, self.dim), sizes]))
+        each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left, self.classes)
+        rows = np.array(each)
+        return np.concatenate([rows[:, :-1].ravel(), rows[:, -1]]), scale
+
+
+def sums_for(
+    noise: Noise, n: int, classes: int, dim: int, sizes: tuple[int, ...] | None
+) -> ClassSums:
+    """The sums of which class means follow, with the least noise."""
+    kind = PureSums if noise.is_pure and sizes is None else ClassSums
+    return kind(n, classes, dim, sizes)
 
 
 class ClassMeansNoise(AbstractClasses):

@@ -7,9 +7,6 @@ N_a; that of a sample (`ClassSpreads`) also the sums of |z|^2 and of z z^T. The 
 largest at which one record changes the whole vector by at most 2, as it does the sums of one class
 alone (docs/proofs/private-ball.md, Lemma 5; docs/proofs/comparison.md).
 
-With pure noise and private labels (`PureSums`) the sum and the size of each class have noise of
-their own, for the lengths of what one record changes in all of them together.
-
 Where people are protected, a person contributes the mean over that person's records of what each
 record would contribute. It lies in the convex hull of what records contribute, whose diameter is
 that of its corners, so every sensitivity is that of as many records. Proof: docs/proofs/people.md.
@@ -36,7 +33,6 @@ from ._lattice import Purse
 from ._released_means import ClassMeans
 
 WEIGHT = 1.0 / math.sqrt(2.0)  # of second moments, and of sizes beside them
-OF_PURE_SIZE = 0.5  # the weight of a size beside its sum, which has pure noise of its own
 SQUARES = 1.5  # the weight of |z|^2 in the vector of a sample
 
 
@@ -80,11 +76,6 @@ class ClassSums:
         return self.sizes is not None
 
     @property
-    def touched(self) -> int:
-        """In how many of the classes with noise of their own neighbours can differ."""
-        return 1
-
-    @property
     def together(self) -> int:
         """How many coordinates are released with noise for the sensitivity."""
         own = self.dim + (1 if self.sizes is None else 0)
@@ -108,17 +99,9 @@ class ClassSums:
         if not self.apart:
             noisy, scale, _ = purse.add(joint, self.sensitivity, purse.left)
             return noisy, scale
-        own = self._of_classes(joint)
-        each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left, self.touched)
-        return self._of_all(each), scale
-
-    def _of_classes(self, joint: Floats) -> list[Floats]:
-        """What each class has of the vector."""
-        return list(joint.reshape(self.classes, self.together))
-
-    def _of_all(self, each: list[Floats]) -> Floats:
-        """The vector again."""
-        return np.concatenate(each)
+        own = list(joint.reshape(self.classes, self.together))
+        each, scale, _ = purse.add_apart(own, self.sensitivity, purse.left)
+        return np.concatenate(each), scale
 
     def means(self, noisy: Floats, scale: float, noise: Noise) -> ClassMeans:
         """The class means, from released numbers alone."""
@@ -131,47 +114,6 @@ class ClassSums:
         # the noise of a K-norm mechanism is treated as if it were Gaussian
         deviation = noise.deviation(scale, self.together)
         return ClassMeans(sums / sizes[:, None], sizes, rest, deviation)
-
-
-class PureSums(ClassSums):
-    """The same where labels are private and noise is pure: that of each class apart, of its sum and
-    of its size over 2 (docs/proofs/classifiers.md, Lemma 3).
-    """
-
-    @property
-    def weight(self) -> float:
-        """Of a size, beside its sum."""
-        return OF_PURE_SIZE
-
-    @property
-    def sensitivity(self) -> float:
-        """Of the lengths of the changes of all classes together, rounding included."""
-        return math.hypot(1.0, self.weight) * super().sensitivity
-
-    @property
-    def apart(self) -> bool:
-        """Whether every class has noise of its own."""
-        return True
-
-    @property
-    def touched(self) -> int:
-        """A record leaves one class and enters another; a person's records are in all of them."""
-        return self.classes
-
-    def _of_classes(self, joint: Floats) -> list[Floats]:
-        sums, sizes = np.split(joint, [self.classes * self.dim])
-        return list(np.column_stack([sums.reshape(self.classes, self.dim), sizes]))
-
-    def _of_all(self, each: list[Floats]) -> Floats:
-        return np.concatenate([*(one[:-1] for one in each), [one[-1] for one in each]])
-
-
-def sums_for(
-    noise: Noise, n: int, classes: int, dim: int, sizes: tuple[int, ...] | None
-) -> ClassSums:
-    """The sums of which class means follow, with the least noise."""
-    kind = PureSums if noise.is_pure and sizes is None else ClassSums
-    return kind(n, classes, dim, sizes)
 
 
 def sensitivity_with_squares(n: int) -> float:

@@ -89,12 +89,10 @@ def has_laplace_grid(dim: int) -> bool:
 
 def scale_for(noise: Noise, sensitivity: float, dim: int, touched: int = 1) -> float:
     """sigma, or the scale s of the density exp(-|v| / s), for `dim` coordinates with this
-    sensitivity. It is that of several such vectors if neighbours can differ in `touched` of them,
-    and `sensitivity` is of the lengths of all differences together.
+    sensitivity; for several such vectors, in `touched` of which neighbours can differ together.
     """
     if noise.is_pure and not has_laplace_grid(dim):
         return math.nextafter(sensitivity * noise.multiplier * (1.0 + _ULPS), math.inf)
-    # each vector that differs is rounded: as in so many times its length
     return on_grid(noise.multiplier, sensitivity, touched**2 * dim)
 
 
@@ -264,16 +262,11 @@ class Purse:
         return noisy, scale, slack
 
     def add_apart(
-        self,
-        vectors: list[Floats],
-        sensitivity: float,
-        share: float | Fraction,
-        touched: int = 1,
+        self, vectors: list[Floats], sensitivity: float, share: float | Fraction, touched: int = 1
     ) -> tuple[list[Floats], float, float]:
-        """The same for several vectors, each with noise of its own. Of any two neighbours at most
-        `touched` of them may differ, and the lengths of the differences add up to at most the
-        sensitivity (docs/proofs/classifiers.md, Lemmas 1 and 3): one of them, where they are sums
-        over the parts of a partition that is public and a neighbour keeps a record in its part.
+        """The same for several vectors, each with noise of its own: neighbours differ in at most
+        `touched` of them, by lengths that add up to at most the sensitivity (parallel composition
+        of a public partition, or docs/proofs/classifiers.md, Lemma 3).
         """
         part, dim = self.take(share), vectors[0].size
         scale = scale_for(part, sensitivity, dim, touched)
