@@ -297,10 +297,10 @@ def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", riemdp.RiemdpWarning)
-            cross_val_score(mdm(budget=Budget(1.0), mechanism="wrapped-laplace"), X, Y, cv=4)
+            cross_val_score(mdm(budget=Budget(1.0)), X, Y, cv=4)
             assert book.charges == 4
         with pytest.raises(BudgetExceeded):
-            mdm(budget=Budget(0.1), mechanism="wrapped-laplace").fit(X, Y)
+            mdm(budget=Budget(0.1)).fit(X, Y)
     finally:
         riemdp.session_ledger(None)
     assert book.remaining(0.0) == 0.0
