@@ -173,8 +173,8 @@ def test_too_little_noise_on_the_sums_is_detected(monkeypatch):
 
 
 def test_pure_noise_of_each_class(monkeypatch):
-    """Of its sum and half of its size: the length has the Gamma distribution of 7 dimensions, for changes of
-    all classes by sqrt(5) together.
+    """Of its sum and half of its size: the length has the Gamma distribution of 7 dimensions, for
+    changes of all classes by sqrt(5) together.
     """
     noise = noise_of_sums(Sums.ClassMeansNoise, Budget(3.0), True, monkeypatch)
     lengths = np.linalg.norm(noise.reshape(-1, 7), axis=1) / np.hypot(1.0, 0.5)
