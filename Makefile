@@ -64,9 +64,10 @@ mutants: $(VENV)/.ready-large  ## plant faults in the code that privacy rests on
 	$(BIN)/python tools/mutants.py
 
 CODE := src papers tests bench tools examples docs
-lint: $(READY)  ## ruff (rules and format) and pyright
+lint: $(READY)  ## ruff (rules and format), the words of the pages, and pyright
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/python tools/language.py
 	$(BIN)/pyright
 
 $(VENV)/.ready-docs: $(READY)

@@ -74,7 +74,7 @@ def places(rule: Rule, root: Path = ROOT) -> list[str]:
     ]
 
 
-LONG, MOST_LONG = 35, 62  # words of a sentence; how many longer ones all pages may have
+LONG, MOST_LONG = 35, 29  # words of a sentence; how many longer ones all pages may have
 _ITEM = re.compile(r"\n(?=\s*(?:[-*] |\d+\. |\||#|:   |!!!|\?\?\?))|\n\s*\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -55,3 +56,13 @@ def test_what_the_rules_see(language: ModuleType, tmp_path: Path) -> None:
     ]
     assert len(found["beside (compared with, next to)"]) == 1
     assert len(found["decimals without a zero"]) == 1
+
+
+def test_no_name_or_comment_of_the_code_says_law(language: ModuleType) -> None:
+    files = [f for part in ("src", "papers") for f in (language.ROOT / part).rglob("*.py")]
+    law = re.compile(r"(?<![A-Za-z])[Ll]aws?(?![a-z])(?! of cosines)|(?<=[a-z])Laws?(?![a-z])")
+    assert law.search("_error_law")
+    assert law.search("ErrorLaw")
+    assert not law.search("flawless law of cosines")
+    assert len(files) > 200
+    assert not [f.name for f in files if law.search(f.name + f.read_text(encoding="utf-8"))]
