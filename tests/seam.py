@@ -184,7 +184,8 @@ Searches = _names(
     {
         "privacy._noise": "Noise:SomeNoise GaussianNoise LaplaceNoise",
         "mechanisms._search_plan": "plan_search plan_short_search share_of_short_search",
-        "mechanisms._ball_search": "run_search run_short_search",
+        "mechanisms._ball_search": "run_search",
+        "mechanisms._short_search": "run_short_search",
         "mechanisms._search_records": "Purse SearchRecords",
         "mechanisms._streamed_search": "StreamedRecords SearchPeople",
         "federated._search_sites": "TANGENTS SQUARES Ask NoiseOfSites SearchSite",

@@ -248,3 +248,27 @@ def test_it_finds_a_ball_far_from_the_start_without_knowing_the_unit():
         about = records - records.mean(0)
         enclosing = 2 * np.linalg.norm(about, axis=1).max() * math.sqrt(dim) / (n * mu)
         assert max(errors) < 3 * enclosing, (unit, errors, enclosing)
+
+
+def test_a_far_cluster_is_held_and_a_tail_is_not():
+    """Without noise in the answers: 2 % of the records 12 deviations away, and a heavy tail."""
+    n, dim, mu = 4000, 4, 0.3
+    rng = np.random.default_rng(0)
+    cluster = rng.normal(size=(n, dim))
+    lengths = ((np.arange(n) + 0.5) / n) ** (-1 / 1.4)  # outside 2 r: 0.38 of those outside r
+    tail = cluster / np.linalg.norm(cluster, axis=1, keepdims=True) * lengths[:, None]
+    cluster[:80, 0] += 12.0
+    outside = []
+    for records in (cluster, tail):
+        answers = FlatAnswers(records, mu, rng, noise=0.0)
+        found = Searches.run_search(gaussian_plan(n, dim, mu, largest=1000.0), answers)
+        outside.append(np.sum(answers.distance[0] > found.radius))
+    assert outside[0] < 45
+    assert outside[1] > 100
+
+
+def test_a_far_cluster_is_looked_for_among_many_records_alone():
+    assert gaussian_plan(1000, 4, 0.49).cluster_share == 0.0
+    assert gaussian_plan(1000, 100, 0.6).cluster_share == 0.0
+    assert gaussian_plan(1000, 4, 0.51).cluster_share == 0.05
+    assert gaussian_plan(4000, 100, 0.6).cluster_share == 0.0025

@@ -23,13 +23,13 @@ from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Membership
 from ..statistics._tangent_mean import shortened_logs
-from ._ball_search import run_short_search
 from ._base import BudgetedMechanism
 from ._common import needs_log
 from ._lattice import Purse
 from ._private_ball import BallSearch
 from ._search_plan import plan_short_search
 from ._search_records import SearchRecords
+from ._short_search import run_short_search
 from ._streamed_search import SearchPeople
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released

@@ -19,11 +19,9 @@ from .._namespace import Floats
 from ..domains._adaptive import SearchDomain
 from ..manifolds._base import Point
 from ..privacy._noise import Noise
-from ._search_plan import HALF_OCTAVES, ROOT_TWO, SCALE_STEPS, SearchPlan
+from ._search_plan import PLATEAU, ROOT_TWO, SCALE_RANGE, SCALE_STEPS, SearchPlan
 from ._shrinking import next_center
 
-# The range of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
-SCALE_RANGE = 80.0
 _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
 _MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
 
@@ -119,7 +117,7 @@ class SearchResult:
         return 1 - self.spent - Fraction(self.plan.outside_share)
 
 
-def _begun(plan: SearchPlan, answers: SearchAnswers) -> SearchPlan:
+def begun(plan: SearchPlan, answers: SearchAnswers) -> SearchPlan:
     """The plan for the count of valid records, which is the first answer."""
     plan.check()
     return plan.among(answers.valid(plan.valid_share))
@@ -127,17 +125,19 @@ def _begun(plan: SearchPlan, answers: SearchAnswers) -> SearchPlan:
 
 def run_search(plan: SearchPlan, answers: SearchAnswers) -> SearchResult:
     """Count the valid records, locate the scale, then the radius, then the centre and the radius
-    again, until the radius no longer changes.
+    again, until the radius no longer changes; with many records look for a cluster far outside it.
 
     Every decision is a function of the plan and of released answers.
     """
-    plan = _begun(plan, answers)
-    scales = tuple(_locate_scale(plan, answers, i) for i in range(plan.scales))
+    plan = begun(plan, answers)
+    scales = tuple(located_scale(plan, answers, i) for i in range(plan.scales))
     answers.set_scales(scales)
     radius = _first_radius(plan, answers)
     radii = [radius]
     rounds = 0
-    while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, answers))):
+    while plan.moves and (
+        rounds == 0 or (rounds < _MOST_ROUNDS and plan.worth_another(answers.left))
+    ):
         far = answers.move(radius, plan.centre_share, plan.stretch)
         rounds += 1
         before, radius = radius, _next_radius(plan, answers, radius)
@@ -145,45 +145,12 @@ def run_search(plan: SearchPlan, answers: SearchAnswers) -> SearchResult:
         if 0.7 * before < radius < 1.5 * before and not far:
             break
     if plan.moves:
-        radius = _refined(plan, answers, radius)
+        radius = _with_far_cluster(plan, answers, _refined(plan, answers, radius))
         radii.append(radius)
     return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, rounds)
 
 
-def run_short_search(plan: SearchPlan, answers: SearchAnswers) -> SearchResult:
-    """Count the valid records, locate the scale, the median distance, and if n allows a centre and
-    the median distance about it. Every decision is a function of the plan and of released answers.
-    """
-    plan = _begun(plan, answers)
-    scales = tuple(_locate_scale(plan, answers, i) for i in range(plan.scales))
-    answers.set_scales(scales)
-    first, second = HALF_OCTAVES
-    radius = _median_radius(plan, answers, plan.largest, first)
-    radii = [radius]
-    if plan.moves:
-        answers.move(radius, plan.centre_share, plan.stretch)
-        radius = _median_radius(plan, answers, min(plan.largest, ROOT_TWO * radius), second)
-        radii.append(radius)
-    return SearchResult(plan, radius, 1 - answers.left, tuple(radii), scales, len(radii) - 1)
-
-
-def _median_radius(plan: SearchPlan, answers: SearchAnswers, largest: float, counts: int) -> float:
-    """The median distance, to a factor 2^(1/4), among 2^counts half octaves below `largest`."""
-    low, high = -(2**counts), 0
-    for _ in range(counts):
-        middle = (low + high) // 2
-        if answers.count(largest * 2.0 ** (middle / 2), plan.fine_share) >= plan.valid / 2:
-            high = middle
-        else:
-            low = middle
-    return largest * 2.0 ** ((low + high) / 4)
-
-
-def _worth_another(plan: SearchPlan, answers: SearchAnswers) -> bool:
-    return answers.left - plan.centre_share - 4 * plan.fine_share > 0.5
-
-
-def _locate_scale(plan: SearchPlan, answers: SearchAnswers, factor: int) -> float:
+def located_scale(plan: SearchPlan, answers: SearchAnswers, factor: int) -> float:
     """The median of a scale factor, by bisection with noisy counts."""
     low, high = -SCALE_RANGE, SCALE_RANGE
     for _ in range(SCALE_STEPS):
@@ -232,15 +199,48 @@ def _next_radius(plan: SearchPlan, answers: SearchAnswers, radius: float) -> flo
 
 
 def _refined(plan: SearchPlan, answers: SearchAnswers, radius: float) -> float:
-    """The radius between radius / sqrt 2 and radius, to a factor 2^(1/8), by two bisections."""
-    rank = plan.fine_rank(float(answers.left))
-    low, high = max(radius / ROOT_TWO, plan.smallest), radius
+    """The radius between radius / sqrt 2 and radius, to a factor 2^(1/8)."""
+    low = max(radius / ROOT_TWO, plan.smallest)
+    return _between(answers, low, radius, plan.fine_rank(float(answers.left)), plan.fine_share)
+
+
+def _between(answers: SearchAnswers, low: float, high: float, rank: float, share: float) -> float:
+    """Of two radii, of which the larger one holds so many records, one between that does, too."""
     for _ in range(2):
         if answers.left < _LEAST_FINAL:
             break
         middle = math.sqrt(low) * math.sqrt(high)
-        if answers.count(middle, plan.fine_share) >= rank:
+        if answers.count(middle, share) >= rank:
             high = middle
         else:
             low = middle
     return high
+
+
+def _with_far_cluster(plan: SearchPlan, answers: SearchAnswers, radius: float) -> float:
+    """The radius, or one that holds half of a cluster outside it: of a tail fewer records lie
+    outside a wider radius, of a cluster as many do.
+    """
+    share = plan.cluster_share
+    if not share or answers.left - 3 * Fraction(share) < _LEAST_FINAL:
+        return radius
+    low, high = ROOT_TWO * radius, 2.0 * radius
+    cluster = _outside(plan, answers, low)
+    if cluster < plan.few:
+        return radius
+    far = _outside(plan, answers, high)
+    if far > max(plan.few, PLATEAU * cluster):
+        low, high, cluster = high, 2.0 * high, (cluster + far) / 2
+    elif cluster < PLATEAU * _outside(plan, answers, radius):
+        return radius
+    while high < plan.largest and answers.left > _LEAST_FINAL:
+        if _outside(plan, answers, high) < cluster / 2:
+            break
+        low, high = high, 2.0 * high
+    high = min(high, plan.largest)
+    return _between(answers, min(low, high), high, plan.valid - cluster / 2, share)
+
+
+def _outside(plan: SearchPlan, answers: SearchAnswers, radius: float) -> float:
+    """About how many records lie outside a radius."""
+    return plan.valid - answers.count(min(radius, plan.largest), plan.cluster_share)

@@ -6,16 +6,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 from .._errors import InvalidArgument
 from ..privacy._noise import Noise
 
 SCALE_STEPS = 8  # halvings of the range of a scale: it is located to a factor e^0.625
+# Of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
+SCALE_RANGE = 80.0
 _RADIUS_STEPS = 6  # counts planned for the first radius
 _FINE_STEPS = 6  # counts planned for a later radius
 _COARSE, _FINE = 0.10, 0.04  # wanted standard deviation of a count, as a share of n
 _FINE_LEAST, _FINE_MOST = 0.005, 0.02  # share of one count of a later radius
 _OUTSIDE, _OUTSIDE_LEAST, _OUTSIDE_MOST = 0.10, 0.005, 0.01  # of the count outside the ball
+_CLUSTER = 0.05  # the largest share of a count that looks for a cluster far outside
+PLATEAU = 0.65  # of the records outside a radius that are outside a wider one: from here a cluster
+_FEW = 3.0  # standard deviations of such a count that are taken for noise
 _WORST = (
     0.145  # the largest standard deviation of a coarse count, as a share of n, that is accepted
 )
@@ -95,7 +101,27 @@ class SearchPlan:
         """
         coarse = self.coarse_share * (SCALE_STEPS * self.scales + _RADIUS_STEPS)
         counts = self.valid_share + coarse + _FINE_STEPS * self.fine_share + self.outside_share
-        return counts + self.centre_share
+        return counts + self.centre_share + self.cluster_share
+
+    def worth_another(self, left: Fraction) -> bool:
+        """Whether what is left pays for another move of the centre, and the radius about it."""
+        return left - self.centre_share - 4 * self.fine_share > 0.5
+
+    @property
+    def cluster_share(self) -> float:
+        """Share of one count that looks for a cluster far outside the radius: at most so much that
+        its noise and that of the mean are alike. 0 where n is too small for it, and for pure
+        epsilon.
+        """
+        noise = self.noise
+        least = max(500.0 * noise.count_deviation(), 75.0 * noise.mean_length(1.0, self.dim))
+        looks = self.moves and self.n >= least and not noise.is_pure
+        return min(_CLUSTER, 0.25 / self.dim) if looks else 0.0
+
+    @property
+    def few(self) -> float:
+        """So many records outside may be noise of that count."""
+        return _FEW * self._deviation(self.cluster_share)
 
     def fine_rank(self, left: float) -> float:
         """A later radius is meant to hold this many records: those beyond it cost less bias, at
@@ -108,11 +134,15 @@ class SearchPlan:
         """How many records a radius is meant to hold, where counts have this share and the mean in
         the ball has the share `final`: at least half of the valid ones.
         """
-        # While ranks are relative to n, that count is no less precise than those of radii: a radius
-        # that holds all valid records is taken for too small at most a few times in a row.
-        deviation = self.noise.count_deviation(share) if self.valid == self.n else self.gap(share)
         worth = self.noise.mean_length(final, self.dim)
-        return max(self.valid / 2, self.valid - max(safety * deviation, worth))
+        return max(self.valid / 2, self.valid - max(safety * self._deviation(share), worth))
+
+    def _deviation(self, share: float) -> float:
+        """Of a count beside the number of valid records. While ranks are relative to n, that count
+        is no less precise than those of radii: a radius that holds all valid records is taken for
+        too small at most a few times in a row.
+        """
+        return self.noise.count_deviation(share) if self.valid == self.n else self.gap(share)
 
     def gap(self, share: float) -> float:
         """Standard deviation of the noise by which a count with this share and the released number
