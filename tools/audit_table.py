@@ -93,7 +93,7 @@ def planted_in_estimators() -> Iterator[rows.Row]:
     def means(members: Any, x: Any) -> Any:
         return (honest_means(members, x).T * members.counts).T
 
-    moments = type(Sums.moments_of(3, 60))
+    moments = type(Sums.of_rows(5, 60, 1.0))
     ones = 1.0 + 0.0 * rows.WHO
     for title, fit, pair, trials, (owner, name, fault) in (
         (
