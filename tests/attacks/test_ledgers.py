@@ -143,17 +143,6 @@ def test_fault_14_a_mixed_ledger_is_a_filter():
     assert adaptive_delta(6.0, 1.0, choices) <= 1e-5
 
 
-def test_fault_14_usual_ledgers_do_not_become_dearer():
-    """Gaussian-only and pure-only ledgers grant what they granted: they were filters already."""
-    book = Ledger(Budget(1.0, 1e-5))
-    count = 0
-    while book.fits(gaussian(20.0)):
-        book.spend(gaussian(20.0))
-        count += 1
-    assert gaussian(20.0, count).epsilon(1e-5) <= 1.0 < gaussian(20.0, count + 1).epsilon(1e-5)
-    assert granted(Ledger(Budget(1.0)), 0.5) == 1.0
-
-
 # ------------------------------------------------------------------------------------------------
 # fault 20
 @pytest.mark.parametrize("mu", [4.0, 8.0, 10.0, 20.0])

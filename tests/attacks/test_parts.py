@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, Ledger, private_frechet_mean
-from riemdp.mechanisms import TangentCovarianceNoise
+from riemdp import Ball, Budget, private_frechet_mean
 from riemdp.statistics import FrechetMean
 from tests.seam import Commands, Doors, plant
 
@@ -99,14 +98,6 @@ def test_private_weights_of_whole_parts_are_no_event(tmp_path, monkeypatch):
     assert float(query.frame.local.manifold.dist(*means)) <= 1e-9
     nobody = [query.value(query.prepare(x, 0.0 * weights)) for x in (mapped(tmp_path, X), X)]
     assert all(np.array_equal(one, np.eye(2)) for one in nobody)
-
-
-def test_a_mapped_file_of_a_covariance_is_no_error_after_the_charge(tmp_path):
-    X = np.tile(np.diag([1.5, 0.9]), (50, 1, 1))
-    mechanism = TangentCovarianceNoise(SPACE, BALL, n=50, budget=BUDGET)
-    with Ledger(BUDGET):
-        there = mechanism.release(mapped(tmp_path, X), 1).value
-    assert np.array_equal(there, mechanism.release(X, 1).value)
 
 
 def test_a_ball_keeps_its_centre():

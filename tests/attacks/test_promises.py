@@ -38,13 +38,13 @@ from riemdp import (
     private_minimize,
     problems,
 )
-from riemdp.estimators import PrivateMDM, PrivatePCA
+from riemdp.estimators import PrivateMDM
 from riemdp.federated import Coordinator, Setup, plan_federated, run_in_process
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.privacy import gaussian, none, participation, pure, subsampled_gaussian
 from riemdp.randomness import noise_source
 from riemdp.statistics import AmbientMean, FrechetMean
-from tests.attacks.tools import claimed_mu, outcome, separation
+from tests.attacks.tools import outcome, separation
 from tests.seam import Doors, Servers, Sums, original, plant
 
 LINE = riemdp.Euclidean(1)
@@ -85,18 +85,6 @@ def test_one_record_moves_a_step_by_its_sensitivity(optimizer, noise_std):
     assert claim == pytest.approx(found, rel=1e-6)
 
 
-def test_a_budget_buys_enough_noise():
-    """Within the budget by the separation that is really there."""
-    x, y = np.zeros((4, 1)), np.zeros((4, 1))
-    x[-1], y[-1] = 1e6, -1e6
-    budget = Budget(0.8, 1e-6)
-    steps = DPRGD(1, 0.1, 1.0)
-    runs = [private_minimize(FAR, d, np.zeros(1), steps, budget, rng=1) for d in (x, y)]
-    mu = float(LINE.dist(runs[0].value, runs[1].value)) / (0.1 * runs[0].sigma)
-    assert gaussian(1 / mu).epsilon(1e-6) <= 0.8 * (1 + 1e-6)
-    assert claimed_mu(runs[0].guarantee) >= mu * (1 - 1e-6)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_record_that_is_not_finite_counts_as_nothing(value):
     x, y = np.ones((4, 1)), np.ones((4, 1))
@@ -108,17 +96,6 @@ def test_a_record_that_is_not_finite_counts_as_nothing(value):
             for d in (x, y)
         )
         np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-def test_the_noise_of_a_step_has_the_stated_size():
-    space = riemdp.Euclidean(400)
-    for optimizer, sensitivity in ((DPRGD(1, 0.1, 1.0), 2 / 4), (DPRSGD(1, 2, 0.1, 1.0), 2 / 2)):
-        points, run = history(optimizer, space, np.zeros(4), noise_std=0.7, rng=1)
-        ratio = np.sum((points[1] - points[0]) ** 2) / (400 * (0.1 * 0.7) ** 2)
-        assert 0.75 < ratio < 1.3, ratio
-        assert run.sigma == pytest.approx(0.7, rel=1e-12)
-        # what is paid for is never more than the noise
-        assert run.details["noise_multiplier"] * sensitivity <= min(run.sigma, 0.7)
 
 
 def test_noise_and_batches_are_fresh_at_every_step():
@@ -523,26 +500,6 @@ def test_fault_43_an_interrupted_run_is_interrupted(monkeypatch):
         assert status == ("completed" if signal.left > 0 else "interrupted")
 
 
-@pytest.mark.parametrize("told", ["jax_debug_nans", "jax_debug_infs"])
-def test_no_record_raises_what_jax_is_told_to_raise_where_nothing_is_compiled(told):
-    """With `jax_disable_jit` one NaN decided between a release and an error before its charge."""
-    X = np.zeros((20, 2))
-    X[3] = np.nan if told == "jax_debug_nans" else np.inf
-    jax.config.update(told, True)
-    try:
-        with jax.disable_jit():
-            release = private_frechet_mean(
-                riemdp.Euclidean(2),
-                X,
-                Ball(np.zeros(2), 1.0),
-                Budget(1.0, 1e-6),
-                mechanism="wrapped-gaussian",
-            )
-    finally:
-        jax.config.update(told, False)
-    assert np.all(np.isfinite(release.value))
-
-
 def test_threads_have_keys_of_their_own():
     source, found = noise_source(), [None, None]
 
@@ -694,19 +651,6 @@ def test_a_truncated_distribution_knows_its_value():
 
 
 # ------------------------------------------------------------------------------------------------
-# releases and estimators
-@pytest.mark.parametrize("mechanism", ["wrapped-gaussian", "wrapped-laplace", "extrinsic-gaussian"])
-def test_one_far_record_moves_a_mean_by_its_sensitivity(mechanism):
-    """On the line the sensitivity is reached, and not exceeded however far a record lies."""
-    x, y, ball = np.zeros((8, 1)), np.zeros((8, 1)), Ball(np.zeros(1), 2.0)
-    x[0], y[0] = 1e9, -1e9
-    a, b = (
-        private_frechet_mean(LINE, d, ball, Budget(1.0, 1e-6), mechanism=mechanism, rng=1)
-        for d in (x, y)
-    )
-    apart = float(LINE.dist(as_drawn(a), as_drawn(b)))
-    assert apart == pytest.approx(4.0 / 8, rel=1e-6)
-    assert apart <= a.sensitivity * (1 + 1e-12)
 
 
 def as_drawn(release):
@@ -737,25 +681,6 @@ def test_a_small_data_set_is_filled_up():
     heavy = _open(np.append(np.zeros(12), 2.0), np.append(np.ones(12), 1e9))
     without = _open(np.zeros(12), np.ones(12))
     assert float(LINE.dist(as_drawn(heavy), as_drawn(without))) <= heavy.sensitivity * (1 + 1e-9)
-
-
-def test_one_long_row_moves_the_components_by_its_sensitivity():
-    """sqrt 2 R^2 / n: reached by two orthogonal rows, however long."""
-    n, bound = 20, 3.0
-
-    def moment(row):
-        x = np.zeros((n, 4))
-        x[0] = row
-        made = PrivatePCA(
-            n_components=4, budget=Budget(1.0, 1e-6), row_norm=bound, random_state=1
-        ).fit(x)
-        v = made.components_
-        return v.T @ np.diag(made.explained_variance_) @ v, made.release_.sensitivity
-
-    a, sensitivity = moment(1e5 * np.eye(4)[0])
-    apart = float(np.linalg.norm(a - moment(1e200 * np.eye(4)[1])[0]))
-    assert apart == pytest.approx(math.sqrt(2) * bound**2 / n, rel=1e-6)
-    assert apart <= sensitivity * (1 + 1e-9)
 
 
 def _classes(y):

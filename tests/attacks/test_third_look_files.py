@@ -151,25 +151,6 @@ def test_fault_73_a_dask_array_that_differs_at_each_read_is_refused_before_the_c
     assert not re.search(r"\d|block \d|chunk", said)
 
 
-@pytest.mark.parametrize("kind", ["dask", "memmap", "h5py"])
-def test_fault_73_a_source_that_holds_still_is_read_as_before(kind: str, tmp_path: Path) -> None:
-    x = np.random.default_rng(1).normal(size=(3000, 2)) / 8.0
-    ball = Ball(CENTER, 1.0)
-    held: object
-    if kind == "dask":
-        held = pytest.importorskip("dask.array").from_array(x, chunks=(700, 2))
-    elif kind == "h5py":
-        file = pytest.importorskip("h5py").File(tmp_path / "x.h5", "w")
-        held = file.create_dataset("x", data=x)
-    else:
-        held = np.memmap(tmp_path / "x.dat", dtype=float, mode="w+", shape=x.shape)
-        held[:] = x
-        held.flush()
-    made = private_frechet_mean(SPACE, held, ball, Budget(1.0, 1e-6), rng=3)
-    still = private_frechet_mean(SPACE, x, ball, Budget(1.0, 1e-6), rng=3)
-    np.testing.assert_allclose(made.value, still.value, atol=1e-8)
-
-
 @pytest.mark.parametrize("kept", [False, True])
 def test_fault_73_a_file_that_is_written_meanwhile_is_refused(
     kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

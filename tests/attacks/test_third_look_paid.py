@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -120,34 +119,6 @@ def test_fault_69_a_hook_of_warnings_is_charged(monkeypatch: pytest.MonkeyPatch)
             model.fit(Y, domains=WHO)
     assert len(shown) >= 2
     assert ledger.charges == len(shown) + 1
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
-def test_fault_69_a_timer_is_charged() -> None:
-    """As the fault was found: a timer releases while fits go on."""
-    released: list[int] = []
-
-    def handler(*_: object) -> None:
-        SMALL.release(np.zeros(2))
-        released.append(1)
-        signal.setitimer(signal.ITIMER_REAL, 0.002)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        centred()
-        fits, before = 0, signal.signal(signal.SIGALRM, handler)
-        try:
-            with Ledger(Budget(1e4, 1e-4)) as ledger:
-                signal.setitimer(signal.ITIMER_REAL, 0.002)
-                while len(released) < 60:
-                    centred()
-                    fits += 1
-                signal.signal(signal.SIGALRM, signal.SIG_IGN)
-                charges = ledger.charges
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, before)
-    assert charges == fits + len(released)
 
 
 def test_fault_69_what_runs_inside_a_run_on_people_is_charged_for_records() -> None:

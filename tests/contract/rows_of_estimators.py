@@ -504,7 +504,13 @@ ESTIMATORS = (
         domains_of_classes,
         target_domain="a",
         **IN_BALL,
-        refusals=(*MATRICES, *LABELS, Refusal({"target_domain": ""})),
+        refusals=(
+            *MATRICES,
+            *LABELS,
+            Refusal({"target_domain": ""}),
+            Refusal({"target_domain": "last"}),
+            Refusal({"labels": "private"}, why="private labels without classes"),
+        ),
     ),
     model(
         ROTATE,

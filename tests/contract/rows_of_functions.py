@@ -410,8 +410,11 @@ CURVES = (
 
 PEOPLE = d.of_people(d.matrices)
 START = np.stack([np.eye(2), np.diag([3.0, 1.0])])  # centres of clusters
-CLUSTERS = tuple(
-    Refusal({"clusters": wrong}) for wrong in (0, 2.5, None, "two", np.zeros((2, 7)), 61)
+CLUSTERS = (
+    *(Refusal({"clusters": wrong}) for wrong in (0, -1, 2.5, True, None, "two", 61)),
+    Refusal({"clusters": np.zeros((2, 7))}),
+    Refusal({"clusters": np.zeros((0, 2, 2))}, why="no centre"),
+    Refusal({"clusters": np.full((1, 2, 2), np.nan)}, why="a centre of NaN"),
 )
 
 
@@ -464,6 +467,7 @@ OTHERS = (
         refusals=(
             *WRONG_BUDGET,
             *WRONG_BALL,
+            Refusal({"B": np.tile(np.eye(2), (5, 1, 1))}, why="fewer of the second"),
             Refusal({"groups": np.zeros(5)}, why="labels of other pairs"),
             Refusal({"of": "everybody"}),
         ),

@@ -11,13 +11,11 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import riemdp
 from riemdp import (
     Ball,
     Budget,
-    BudgetExceeded,
     InvalidArgument,
     Ledger,
     PrivateFrechetMean,
@@ -202,18 +200,6 @@ def test_a_count_outside_costs_nothing_more(kind):
         make(ball=None, count_outside=True).fit(X, Y)
 
 
-def test_predictions():
-    fitted = mdm(random_state=1).fit(X, Y)
-    d = fitted.transform(X)
-    assert d.shape == (200, 2)
-    inside = BALL.clamp(SPACE, X)
-    assert np.allclose(d[:, 0], np.asarray(SPACE.dist(fitted.covmeans_[0], inside)))
-    p = fitted.predict_proba(X)
-    assert np.allclose(p.sum(axis=1), 1)
-    assert np.array_equal(fitted.classes_[p.argmax(axis=1)], fitted.predict(X))
-    assert np.array_equal(mdm(random_state=1).fit_predict(X, Y), fitted.predict(X))
-
-
 # ----------------------------------------------------------------------------------------------
 # scikit-learn manners
 @pytest.mark.parametrize(
@@ -233,24 +219,6 @@ def test_manners(estimator):
     assert type(estimator).__name__ in repr(estimator)
     with pytest.raises(Exception, match="not fitted"):
         clone(estimator).transform(X)
-
-
-def test_every_fit_of_a_grid_search_is_charged():
-    search = GridSearchCV(
-        mdm(budget=Budget(0.1)),
-        {"budget": [Budget(0.1), Budget(0.3)]},
-        cv=2,
-        error_score="raise",
-    )
-    with Ledger(Budget(2.0)) as ledger:
-        search.fit(X, Y)
-        assert ledger.charges == 5
-        refit = search.best_params_["budget"].epsilon
-        assert ledger.spent.epsilon(0.0) == pytest.approx(2 * 0.1 + 2 * 0.3 + refit)
-    with Ledger(Budget(0.5)) as small:
-        with pytest.raises(BudgetExceeded):
-            search.fit(X, Y)
-        assert small.spent.epsilon(0.0) <= 0.5
 
 
 # ----------------------------------------------------------------------------------------------
@@ -289,18 +257,3 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
         mdm(random_state=1).fit(X, Y)
     assert ledger.charges == 1
     assert not hasattr(clone(estimator), "total_spent_")
-
-
-def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
-    plant(monkeypatch, "fits without a ledger", 0)
-    book = riemdp.session_ledger(Budget(4.0))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", riemdp.RiemdpWarning)
-            cross_val_score(mdm(budget=Budget(1.0)), X, Y, cv=4)
-            assert book.charges == 4
-        with pytest.raises(BudgetExceeded):
-            mdm(budget=Budget(0.1)).fit(X, Y)
-    finally:
-        riemdp.session_ledger(None)
-    assert book.remaining(0.0) == 0.0

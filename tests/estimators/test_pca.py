@@ -130,27 +130,6 @@ def test_finds_the_components_and_spends_the_budget():
     assert list(pca.get_feature_names_out()) == ["privatepca0", "privatepca1"]
 
 
-def test_rows_of_text_are_named_without_their_entries_or_are_zero():
-    """At a724553 scikit-learn's message quoted the entry."""
-    rows = table(6).tolist()
-    rows[2][1] = "secret"
-    rows[4][0] = None
-    parameters = {"n_components": 1, "budget": BUDGET, "row_norm": 1.0, "random_state": 0}
-    with pytest.raises(InvalidArgument, match=r"record 2 holds something that is not a") as caught:
-        PrivatePCA(**parameters).fit(rows)
-    assert "secret" not in str(caught.value)
-    zeroed = table(6)
-    zeroed[[2, 4]] = 0.0
-    fitted = PrivatePCA(on_invalid="center", **parameters).fit(rows)
-    assert np.array_equal(fitted.components_, PrivatePCA(**parameters).fit(zeroed).components_)
-    with pytest.raises(InvalidArgument, match="Expected 2D array") as caught:
-        PrivatePCA(**parameters).fit([0.123456, 0.654321])
-    assert "123456" not in str(caught.value)
-    with pytest.raises(InvalidArgument, match=r"record 1 has shape \(1,\) where \(2,\)") as caught:
-        PrivatePCA(**parameters).fit([[0.123456, 1.0], [0.654321]])
-    assert "123456" not in str(caught.value)
-
-
 def test_a_matrix_that_memory_does_not_hold_is_refused_before_anything_is_spent():
     with Ledger(BUDGET) as ledger:
         with pytest.raises(InvalidArgument, match="`X` has 8193 columns") as refused:

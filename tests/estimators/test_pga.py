@@ -132,17 +132,17 @@ def test_mean_and_components_cost_the_budget_once():
 
 def test_the_noise_of_each_part_is_that_of_its_share():
     """The matrix, over releases; noise times 0.8 is noticed."""
-    space, n, r = riemdp.Euclidean(2), 50, 1.0
-    x = np.clip(np.random.default_rng(1).normal(size=(n, 2)), -0.5, 0.5)
+    space, n, r = riemdp.Euclidean(4), 50, 1.0  # ten numbers a matrix
+    x = np.clip(np.random.default_rng(1).normal(size=(n, 4)), -0.4, 0.4)
     z = gaussian_noise_multiplier(BUDGET)
-    noise, symmetric = [], riemdp.SPDAffineInvariant(2)
-    for seed in range(150):
-        fitted = pga(manifold=space, ball=Ball(np.zeros(2), r), random_state=seed).fit(x)
+    noise, symmetric = [], riemdp.SPDAffineInvariant(4)
+    for seed in range(45):
+        fitted = pga(manifold=space, ball=Ball(np.zeros(4), r), random_state=seed).fit(x)
         v = x - np.asarray(fitted.mean_)
         v = v * np.minimum(1.0, r / np.linalg.norm(v, axis=1))[:, None]
         exact = v.T @ v / n
         added = fitted.releases_["covariance"].value - exact
-        noise.append(np.asarray(symmetric.to_coordinates(np.eye(2), added)))
+        noise.append(np.asarray(symmetric.to_coordinates(np.eye(4), added)))
     scale = math.sqrt(2.0) * r**2 / n * z / math.sqrt(0.7)
     assert gaussian_p_value(np.array(noise), scale) > ALPHA
     assert gaussian_p_value(0.8 * np.array(noise), scale) < ALPHA

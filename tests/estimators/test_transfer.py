@@ -153,21 +153,3 @@ def test_people_of_domains():
         for release in releases if isinstance(releases, tuple) else (releases,):
             assert release.guarantee.unit == "person"
             assert release.facts.people == 40
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "match"),
-    [
-        (PrivateTLScale, {"metric": "wasserstein", "ball": Ball(np.eye(2), 0.3)}, "metric"),
-        (PrivateTLScale, {"centered_data": True, "ball": None}, "centered_data"),
-        (PrivateTLScale, {"final_dispersion": 0.0}, "final_dispersion"),
-        (PrivateTLRotate, {"target_domain": ""}, "target_domain"),
-        (PrivateTLRotate, {"target_domain": "last"}, "name a domain of the fit"),
-        (PrivateTLRotate, {"labels": "private"}, "classes"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_before_anything_is_spent(kind, options, match):
-    with Ledger(Budget(4.0, 1e-4)) as ledger:
-        with pytest.raises(InvalidArgument, match=match):
-            made(kind).set_params(**options).fit(X, CLASSES, domains=WHO)
-        assert ledger.charges == 0

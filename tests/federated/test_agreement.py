@@ -450,42 +450,6 @@ def test_a_key_pair_stays_at_its_site(tmp_path):
     assert bytes.fromhex((tmp_path / "north.key").read_text()) == private
 
 
-def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
-
-    text = TEXT.replace("agents-per-round = 2", "agents-per-round = 3")
-    text = text.replace("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 1', 1)
-    keys = {}
-    for name in NAMES:
-        keys[name] = _run("key", tmp_path / f"{name}.key")[1].strip()
-        text = text.replace(f'name = "{name}"', f'name = "{name}"\nkey = "{keys[name]}"')
-    agreed = _agreement(tmp_path, text)
-    prirfed = agreed.terms.prirfed
-    assert (prirfed.noise, agreed.terms.tolerated) == ("shared", 1)
-    assert {party.name: party.key for party in agreed.terms.parties} == keys
-    own = SITE.replace("[files]", '[files]\nkey = "{name}.key"')
-    sites = {name: _site(tmp_path, name, text=own) for name in NAMES}
-    assert "shared; holds if at most 1" in _run("agree", tmp_path / "agreement.toml")[1]
-    members = {name: Sites.keys_of(site, agreed.terms).fresh.hex() for name, site in sites.items()}
-    north, fingerprint = sites["north"], agreed.fingerprint
-
-    def ask(number, sent, agreement=fingerprint):
-        return answer(north, agreed.terms, _records(), Message(START, number, sent, agreement))
-
-    for sent, named in (
-        (members, None),
-        (members, "0" * 64),
-        (members | {"east": members["west"]}, fingerprint),
-        ({name: members[name] for name in ("north", "west")} | {"south": "0" * 64}, fingerprint),
-    ):
-        with pytest.raises(Refused, match="Nothing was spent"):
-            ask(0, sent, named)
-    assert north.rounds_answered() == ()
-    ask(0, members)
-    with pytest.raises(Refused, match="answered this round"):
-        ask(0, members)
-    assert north.rounds_answered() == (0,)
-
-
 def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
     from riemdp.federated import Coordinator, plan_federated
     from riemdp.randomness import noise_source

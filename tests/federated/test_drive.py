@@ -123,12 +123,6 @@ def test_every_fault_keeps_the_point_valid_and_is_charged(fault):
     )  # a lost reply costs what a good one costs
 
 
-def test_one_fault_among_good_ones_is_left_out():
-    server, _, _ = _run({"a": "nan", "b": "good", "c": "good"}, _setup(3, per_round=3))
-    assert all((r.accepted, r.refused) == (2, 1) for r in server.records)
-    np.testing.assert_allclose(server.value, GOOD, atol=1e-12)
-
-
 def test_a_round_closes_after_the_grace_period_not_the_timeout():
     server, _, clock = _run(
         {"a": "dead", "b": "good"}, _setup(2), Servers.Timing(timeout=1000.0, grace=7.0)

@@ -15,7 +15,6 @@ from riemdp import (
     DPRSVRG,
     Budget,
     PriRFed,
-    privacy,
     problems,
 )
 from riemdp.federated import (
@@ -25,7 +24,7 @@ from riemdp.federated import (
     run_in_process,
     validate_reply,
 )
-from riemdp.randomness import NoiseSource, noise_source
+from riemdp.randomness import noise_source
 from tests.federated.heard import came
 from tests.seam import Gradients, Sites, plant
 
@@ -196,40 +195,6 @@ def test_local_noise_has_the_planned_distribution(monkeypatch, factor):
     moves = np.stack([np.asarray(point) for point in answers])
     p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
-
-
-def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
-    """Half an agent's work is no reply: nothing of it is averaged, and the run does not go on."""
-    prirfed = PriRFed(
-        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2
-    )
-    count, replies = {"n": 0}, []
-    real, sound = NoiseSource.normals, Coordinator.sound
-
-    def normals(self, *arguments, **keywords):
-        count["n"] += 1
-        if count["n"] == 4:  # the second agent of the second round
-            raise KeyboardInterrupt
-        return real(self, *arguments, **keywords)
-
-    def noted(self, agent, reply, weight=None):
-        replies.append(agent)
-        return sound(self, agent, reply, weight)
-
-    monkeypatch.setattr(NoiseSource, "normals", normals)
-    monkeypatch.setattr(Coordinator, "sound", noted)
-    got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
-    assert (got.status, got.steps, len(replies)) == ("interrupted", 1, 2)
-    open_too = privacy.participation(
-        got.plan.local[N_RECORDS],
-        agents=N_AGENTS,
-        sampled=2,
-        rounds=2,
-    )
-    assert got.guarantee.epsilon(1e-5) == pytest.approx(open_too.epsilon(1e-5), rel=1e-9)
-    count["n"] = 3
-    with pytest.raises(KeyboardInterrupt):
-        Sites.updated(prirfed, datasets[0], _start(), 0.1, Gradients.Account(), rng=1)
 
 
 def test_a_result_says_whether_agents_answer_in_integers():

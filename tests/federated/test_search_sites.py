@@ -7,10 +7,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -21,16 +17,13 @@ import pytest
 
 from riemdp import Budget, RiemdpError
 from riemdp.federated import Agreement, Message, Refused, Site, answer
-from riemdp.privacy import Ledger, gaussian_noise_multiplier
+from riemdp.privacy import Ledger
 from tests.seam import Masks, Searches, Sites, plant
-from tests.statistical import ALPHA, gaussian_p_value
 
-from .test_search import CENTER, SITES, SPACE, tangents
+from .test_search import CENTER, SITES, tangents
 
 NAMES = ("a", "b", "c")
 SIZES = tuple(len(x) for x in SITES)
-BUDGET = Budget(1.0, 1e-6)
-Z = gaussian_noise_multiplier(BUDGET)
 TEXT = """\
 run = "one"
 [space]
@@ -292,43 +285,6 @@ def test_a_charge_of_another_site_is_not_taken_for_ones_own(tmp_path: Path) -> N
     assert book.charges == 2
 
 
-_KILLED = """\
-import os, signal, sys
-from pathlib import Path
-from pytest import MonkeyPatch
-from tests.seam import original, plant
-from tests.federated.test_search import tangents
-from tests.federated.test_search_sites import asked
-
-drawn = original("noise of an answer")
-def noisy(self, values, ask, source):
-    drawn(self, values, ask, source)
-    if ask.share == 0.3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return drawn(self, values, ask, source)
-plant(MonkeyPatch(), "noise of an answer", noisy)
-for number, share in enumerate((0.2, 0.3)):
-    asked(Path(sys.argv[1]), tangents(share), number)
-"""
-
-
-@pytest.mark.slow
-def test_a_site_that_is_killed_by_the_system(tmp_path: Path) -> None:
-    written(tmp_path)
-    root = Path(__file__).parents[2]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])}
-    ended = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], env=env, cwd=root)
-    assert ended.returncode == -signal.SIGKILL
-    assert site(tmp_path).rounds_answered() == (0, 1)
-    assert ledger(tmp_path).charges == 1
-    with pytest.raises(Refused, match="answered this question"):
-        asked(tmp_path, tangents(0.3), 1)
-    asked(tmp_path, tangents(0.5), 2)
-    assert site(tmp_path).share_spent() == sum(map(Fraction, (0.2, 0.3, 0.5)))
-    with pytest.raises(Refused, match="budget of this search is spent"):
-        asked(tmp_path, tangents(0.01), 3)
-
-
 def test_a_fresh_key_masks_one_answer_and_is_gone(tmp_path: Path) -> None:
     written(tmp_path)
     used = []
@@ -428,52 +384,3 @@ def test_a_file_of_another_agreement_is_not_gone_on_with(tmp_path: Path) -> None
 
 
 # ------------------------------------------------------------------ the distribution of the answers
-def noise_of(folder: Path, noise: str, times: int, ask: Searches.Ask) -> np.ndarray:
-    """What the sites' answers add to the exact sum, each by sites that have just been started."""
-    shares = dataclasses.replace(ask, share=ask.share / times)
-    exact = sum(_exact(x, ask) for x in SITES)
-    plan = agreed(folder).terms.noise_of_sites
-    found = []
-    for number in range(times):
-        right = members(folder) if noise == "shared" else None
-        sent = [asked(folder, shares, number, name, members=right) for name in NAMES]
-        if noise == "shared":
-            value = plan.shared(shares, 3).value(Masks.total(sent), 1e6)
-            assert value is not None
-            found.append(value - exact)
-        else:
-            found.append(np.sum(sent, axis=0) - exact)
-    return np.array(found)
-
-
-def _exact(records: np.ndarray, ask: Searches.Ask) -> np.ndarray:
-    """Written again: the sum of the logarithms, each shortened to the limit."""
-    logs = np.asarray(SPACE.to_coordinates(CENTER, SPACE.log(CENTER, records)))
-    lengths = np.linalg.norm(logs, axis=1, keepdims=True)
-    return np.sum(logs * np.minimum(1.0, ask.limit / np.maximum(lengths, 1e-300)), axis=0)
-
-
-@pytest.mark.parametrize("noise", ["local", pytest.param("shared", marks=pytest.mark.slow)])
-def test_answers_of_sites_on_disk_have_their_distribution(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: str
-) -> None:
-    """z times what one record changes, over the root of the share, times the root of J (local) or
-    of J / (J - q) (shared).
-    """
-    ask, times = tangents(0.9, 0.8), 16
-    factor = 3.0 if noise == "local" else 3.0 / 2.0
-    sigma = Z * 2 * 0.8 / math.sqrt(ask.share / times) * math.sqrt(factor)
-    written(tmp_path / "good", noise)
-    assert gaussian_p_value(noise_of(tmp_path / "good", noise, times, ask), sigma) > ALPHA
-    # planted: every answer has the noise of the whole budget, as if it were the only one
-    scale = Searches.NoiseOfSites._scale
-    monkeypatch.setattr(
-        Searches.NoiseOfSites, "multiplier", lambda self, share: self.each.multiplier
-    )
-    monkeypatch.setattr(
-        Searches.NoiseOfSites,
-        "_scale",
-        lambda self, ask, size: scale(self, dataclasses.replace(ask, share=1.0), size),
-    )
-    written(tmp_path / "bad", noise)
-    assert gaussian_p_value(noise_of(tmp_path / "bad", noise, times, ask), sigma) < ALPHA

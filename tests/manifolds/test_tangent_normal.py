@@ -156,10 +156,6 @@ def point(case_or_manifold, seed: int = 3):
     )
 
 
-def normals(*shape: int) -> np.ndarray:
-    return np.random.default_rng(11).standard_normal(shape)
-
-
 # -----------------------------------------------------------------------------
 # every space
 def test_all_spaces_are_in_the_table():
@@ -172,17 +168,6 @@ def test_tangent_normal_is_isotropic_in_the_metric_and_noise_times_four_fifths_i
     v = m.tangent_normal(5, p, SIGMA, (COUNT,))
     assert p_value(m, p, v) > ALPHA
     assert p_value(m, p, jax.tree.map(lambda x: 0.8 * x, v)) < ALPHA
-
-
-@over_cases()
-def test_noise_of_a_release_has_the_same_distribution(case):
-    """`tangent_from_normals`, on which every mechanism stands, at the origin and on normals that
-    JAX did not draw.
-    """
-    m = case.manifold
-    v = m.tangent_from_normals(m.origin, normals(COUNT, m.noise_size))
-    assert p_value(m, m.origin, v, 1.0) > ALPHA
-    assert p_value(m, m.origin, v, 1.25) < ALPHA
 
 
 @over_cases("sphere", "product")

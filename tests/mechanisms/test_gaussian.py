@@ -122,20 +122,6 @@ def test_values_outside_the_public_ball_are_clamped_first():
     np.testing.assert_allclose(m.release(far, rng=1).value, m.release(edge, rng=1).value, atol=1e-9)
 
 
-def test_log_euclidean_at_the_identity_is_expm_of_logm_plus_a_symmetric_gaussian():
-    manifold = R.SPDLogEuclidean(3)
-    value = np.asarray(near(manifold, np.eye(3), 1.0))
-    release = WrappedGaussian(manifold, np.eye(3), sensitivity=0.2, budget=BUDGET).release(
-        value, rng=5
-    )
-    grid = release.details["grid"]
-    z = grid * R.noise_source(5).rounded_normals(release.scale / grid, 6)
-    w, q = np.linalg.eigh(value)
-    noise = np.asarray(manifold.from_coordinates(np.eye(3), z))
-    w, q = np.linalg.eigh((q * np.log(w)) @ q.T + noise)
-    np.testing.assert_allclose(release.value, (q * np.exp(w)) @ q.T, rtol=1e-9)
-
-
 def test_classical_calibration_is_the_published_formula_and_the_analytic_one_is_smaller():
     manifold, budget = R.SPDLogEuclidean(3), R.Budget(0.5, 1e-5)
     classical = WrappedGaussian(

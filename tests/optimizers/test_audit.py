@@ -11,11 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, private_minimize, problems
-from riemdp.randomness import NoiseSource
+from riemdp import DPRGD, DPRSGD, DPRSVRG, private_minimize, problems
 from tests.optimizers import audits
-from tests.optimizers.audits import CLIP, OPTIMIZERS, RATE, N, excess, scores
-from tests.seam import Gradients, plant, replicate
+from tests.optimizers.audits import CLIP, OPTIMIZERS, N, excess, scores
+from tests.seam import Gradients, replicate
 
 ALL = list(OPTIMIZERS)
 
@@ -38,31 +37,6 @@ def test_a_planted_class_has_a_program_of_its_own():
     assert type(planted) is audits.LessNoise
     assert jax.tree.leaves(planted) == jax.tree.leaves(sound)
     assert jax.tree.structure(planted) != jax.tree.structure(sound)
-
-
-@pytest.mark.parametrize("kind", ["DPRSGD", "DPRSVRG"])
-def test_batches_that_are_not_refreshed_are_caught(kind, monkeypatch):
-    """One secret batch for all steps: a record is in all of them or in none."""
-    plant(monkeypatch, "entries of repeated runs", 1 << 24)  # all steps in one block
-    if kind == "DPRSGD":
-        attack, run, sigma, steps = audits.lonely(20), DPRSGD(10, 1, RATE, CLIP), 2.0, 10
-    else:
-        # c_t = 2 C1 as soon as the iterate has left the anchor, always to the same side; the full
-        # gradient says next to nothing.
-        attack, steps, sigma = (
-            (audits.TURNING, audits.lonely(20)[1], np.ones(1)),
-            31,
-            Budget(2.5, 1e-5),
-        )
-        run = DPRSVRG(1, steps, RATE, CLIP, full_clip_norm=0.02, batch_size=1, smoothness=1e6)
-    assert excess(*scores(run, sigma, attack=attack)) <= 0
-    fresh = NoiseSource.subsets
-
-    def frozen(source, population, size, count):
-        return np.repeat(fresh(source, population, size, count // steps), steps, axis=0)
-
-    monkeypatch.setattr(NoiseSource, "subsets", frozen)
-    assert excess(*scores(run, sigma, attack=attack)) > 0
 
 
 def test_the_attack_itself_is_calibrated():

@@ -273,19 +273,6 @@ def test_a_public_population_hides_the_number_of_records():
     ]
     assert public[0] == public[1]
     assert public[0][-1] == 50
-    # Every record comes with probability b / population: the mean step is n q C / b.
-    m = Euclidean(1)
-    far = problems.frechet_mean(m)
-    one = DPRSGD(1, 5, 1.0, 1.0, sampling="poisson", population=50)
-    steps = [
-        float(
-            private_minimize(
-                far, np.full((40, 1), 1e6), np.zeros(1), one, None, noise_std=0.0, rng=k
-            ).value[0]
-        )
-        for k in range(300)
-    ]
-    assert abs(np.mean(steps) - 40 / 50) < 5.5 * np.sqrt(40 * 0.1 * 0.9 / 25 / 300)
     with pytest.raises(InvalidArgument, match="population"):
         DPRSGD(1, 5, 1.0, 1.0, population=50)
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from riemdp import DPRGD, DPRSGD, DPRSVRG, Ball, Budget, private_minimize, problems
+from riemdp import DPRGD, DPRSGD, DPRSVRG, private_minimize, problems
 from riemdp.manifolds import (
     Euclidean,
     Grassmann,
@@ -202,17 +202,3 @@ def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
     )
     coordinates = m.to_coordinates(start, m.log(start, np.asarray(values)))
     assert gaussian_p_value(coordinates, 0.01) > ALPHA
-
-
-def test_domain_sensitivity_needs_less_noise_and_no_clipping():
-    m = SPDAffineInvariant(3)
-    ball = Ball(np.eye(3), 1.0)
-    x, _ = spread(m)
-    p = problems.frechet_mean(m, ball=ball)
-    budget = Budget(1.0, 1e-5)
-    clip = private_minimize(p, x, np.eye(3), DPRGD(5, 0.4), budget, rng=1)
-    domain = private_minimize(p, x, np.eye(3), DPRGD(5, 0.4, sensitivity="domain"), budget, rng=1)
-    assert domain.details["sensitivity"] == pytest.approx(4.0 / 40)
-    assert clip.details["sensitivity"] == pytest.approx(2 * 4.0 / 40)
-    assert domain.sigma == pytest.approx(clip.sigma / 2, rel=1e-9)
-    assert float(m.dist(np.eye(3), domain.value)) <= 1.0 + 1e-9

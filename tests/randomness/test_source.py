@@ -201,15 +201,6 @@ def test_threads_share_no_draw(seed: int | None) -> None:
     assert len(np.unique(everything)) == 8 * 2000
 
 
-def test_threads_of_a_system_source_have_their_own_generators() -> None:
-    source = NoiseSource()
-    other: list[object] = []
-    thread = threading.Thread(target=lambda: other.append(source.generator))
-    thread.start()
-    thread.join()
-    assert other[0] is not source.generator
-
-
 def test_each_source_has_a_key_of_its_own_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot of a process that is resumed twice has the key of the last source in it, and the
     next source must not go on with its stream: it draws a key, whatever was drawn before.
@@ -295,24 +286,6 @@ def test_forked_children_draw_their_own_noise_or_refuse() -> None:
             assert len({tuple(x) for x in (*answers, mine)}) == 3
         else:
             assert all("forked" in answer for answer in answers)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore")
-def test_planted_plain_generator_repeats_itself_after_a_fork() -> None:
-    """What the guard is for: an ordinary generator gives both children the same noise."""
-    context = multiprocessing.get_context("fork")
-    generator, queue = np.random.default_rng(), context.Queue()
-    children = [
-        context.Process(target=lambda: queue.put(generator.standard_normal(3).tolist()))
-        for _ in range(2)
-    ]
-    for child in children:
-        child.start()
-    answers = [queue.get(timeout=60) for _ in children]
-    for child in children:
-        child.join()
-    assert answers[0] == answers[1]
 
 
 _C_FORK = """

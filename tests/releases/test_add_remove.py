@@ -71,17 +71,6 @@ def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
         assert seen[0][5]["n_min"] == N_MIN
 
 
-def test_replace_one_tells_how_many_records_there_are():
-    """The planted twin: the comparison above finds it."""
-    ball = R.Ball(np.zeros(2), 1.0)
-    few, many = (
-        R.private_frechet_mean(R.Euclidean(2), np.zeros((n, 2)), ball, BUDGET, rng=1)
-        for n in (3, 9)
-    )
-    assert few.scale != many.scale
-    assert few.details["n"] != many.details["n"]
-
-
 def test_the_value_is_the_mean_of_the_records_filled_up_with_the_centre():
     manifold, ball = R.Euclidean(2), R.Ball(np.array([1.0, 0.0]), 1.0)
     x = np.array([[1.5, 0.0], [1.0, 0.5]])

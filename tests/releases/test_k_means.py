@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, private_k_means
+from riemdp import AdaptiveBall, Ball, Budget, private_k_means
 from tests.purses import Silent, noted
 from tests.seam import plant
 from tests.statistical import ALPHA, gaussian_p_value
@@ -213,19 +213,6 @@ def test_the_privacy_loss_of_all_rounds_is_that_of_the_budget():
         assert max(losses) <= mu**2
         most = max(most, *losses)
     assert most > 0.7 * mu**2
-
-
-def test_clusters_and_rounds_are_public_and_checked():
-    X = groups_of(MIDDLES)
-    wrong = (0, -1, True, 2.5, None, "two", 10**9, np.zeros(3), np.zeros((2, 4)), [[np.nan] * 3])
-    for clusters in (*wrong, np.zeros((0, 3))):
-        with pytest.raises(InvalidArgument, match="`clusters`"):
-            release(X, clusters)
-    with pytest.raises(InvalidArgument, match="`rounds`"):
-        release(X, rounds=0)
-    frames = riemdp.Stiefel(4, 2)
-    with pytest.raises(NotImplementedError, match="logarithm"):
-        private_k_means(frames, frames.origin[None], 1, Ball(frames.origin, 1.0), BUDGET)
 
 
 # ------------------------------------------------------------------------------- the plan

@@ -208,28 +208,6 @@ def test_how_many_people_there_are_can_be_protected():
     assert nobody.sensitivity == release.sensitivity == pytest.approx(2 / 51, rel=1e-3)
 
 
-def test_a_search_a_ball_a_variance_and_a_median_count_people():
-    X = records(PLANE, 900, spread=0.2) + 3.0
-    groups = np.arange(900) // 3
-    search = riemdp.AdaptiveBall(outer=Ball(np.zeros(2), 20.0))
-    budget = Budget(2.0, 1e-6)
-    with Ledger(Budget(20.0, 1e-4)) as ledger:
-        found = [
-            riemdp.private_frechet_mean(PLANE, X, search, budget, groups=groups, rng=1),
-            riemdp.private_ball(PLANE, X, search, budget, groups=groups),
-            riemdp.private_frechet_variance(PLANE, X, Ball([3.0, 3.0], 1.0), budget, groups=groups),
-            riemdp.private_geometric_median(
-                PLANE, X, budget=Budget(6.0, 1e-6), ball=search, groups=groups, rng=2
-            ),
-        ]
-    assert [release.guarantee.unit for release in found] == ["person"] * 4
-    assert [release.details["n"] for release in found] == [300] * 4
-    assert ledger.spent.unit == "person"
-    assert np.linalg.norm(np.asarray(found[0].value) - 3.0) < 0.5
-    assert np.linalg.norm(np.asarray(found[3].value) - 3.0) < 0.5
-    assert found[2].sensitivity == pytest.approx(1.0 / 300, rel=1e-3)
-
-
 def test_a_population_of_people_needs_a_dispersion_of_people():
     X, ball = records(PLANE, 400), Ball(np.zeros(2), 1.0)
     groups = np.arange(400)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -13,7 +12,6 @@ import riemdp
 from riemdp import AdaptiveBall, Ball, Budget
 from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean
-from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers, unlimited
 from tests.seam import Searches
@@ -133,42 +131,6 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
     assert all(a == b for a, b in log)
     about = np.linalg.norm(X - X.mean(0), axis=1)
     assert np.quantile(about, 0.4) < found.radius * answers.unit < 1.5 * about.max()
-
-
-def test_noise_is_what_the_shares_pay_for():
-    """Counts and means carry the noise of their share, for both kinds of budget; the twin with 0.8
-    of the noise is told apart.
-    """
-    space = riemdp.Euclidean(4)
-    domain = AdaptiveBall(Ball(np.zeros(4), 1.0)).on(space)
-    for budget in (BUDGET, Budget(1.0)):
-        purse = unlimited(budget, noise_source(7))
-        share = 0.05
-        draws = np.array([purse.count(0, share) for _ in range(4000)])
-        want = purse.noise.count_deviation(share)
-        kurtosis = 3.0 if budget.delta > 0 else 6.0
-        room = 5.5 * math.sqrt((kurtosis - 1) / len(draws))
-
-        def agrees(values, want=want, room=room):
-            return abs(np.mean(values**2) / want**2 - 1) < room
-
-        assert agrees(draws)
-        assert not agrees(0.8 * draws)
-        answers = Searches.SearchRecords(domain, np.zeros((50, 4)), purse)
-        answers.set_scales(())
-        scale = purse.add(np.zeros(4), 2 * 0.5 / 50, share)[1]
-        v = np.array([purse.add(np.zeros(4), 2 * 0.5 / 50, share)[0] for _ in range(1500)])
-        square = np.sum(v**2, axis=1)
-        mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
-        spread = np.std(square) / math.sqrt(len(square))
-        assert abs(np.mean(square) - mean_square) < 5.5 * spread
-        assert abs(0.64 * np.mean(square) - mean_square) > 5.5 * spread
-        strength = scale / (2 * 0.5 / 50)
-        exact = 1 / (share * budget.epsilon) if budget.delta == 0 else None
-        if exact is not None:
-            assert exact <= strength <= exact * (1 + 1e-7)
-        else:
-            assert want <= strength <= want * (1 + 1e-7)  # rounded up, and the grid is paid for
 
 
 def test_the_plan_says_whether_n_is_enough():

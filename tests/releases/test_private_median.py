@@ -45,14 +45,14 @@ def test_the_noise_of_a_run_is_that_of_two_over_n():
     """Records that pull in no direction: what is released is the noise of the steps, which add
     independent Gaussians. Noise times 0.8 is noticed.
     """
-    plane, n = riemdp.Euclidean(2), 400
-    search = AdaptiveBall(Ball(np.zeros(2), 1.0), smallest=0.1)
-    X = np.full((n, 2), np.nan)
+    flat, n = riemdp.Euclidean(10), 400  # ten numbers a run
+    search = AdaptiveBall(Ball(np.zeros(10), 1.0), smallest=0.1)
+    X = np.full((n, 10), np.nan)
     releases = [
-        riemdp.private_geometric_median(plane, X, budget=BUDGET, ball=search, rng=i)
-        for i in range(250)
+        riemdp.private_geometric_median(flat, X, budget=BUDGET, ball=search, rng=i)
+        for i in range(50)
     ]
-    rates = Means.step_sizes(plane, search)
+    rates = Means.step_sizes(flat, search)
     sigma = 2 / n * gaussian_noise_multiplier(BUDGET, steps=len(rates))
     assert sigma <= releases[0].scale < 1.001 * sigma
     ends = np.array([release.value for release in releases])
