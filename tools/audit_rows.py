@@ -253,6 +253,47 @@ def searches() -> Iterator[Row]:
     yield "private_ball, its radius, Euclidean(1)", through(ball_alone, more, halves), 1_000
 
 
+def choices() -> Iterator[Row]:
+    """Clusters, and settings that are chosen by scores."""
+    ball, start = riemdp.Ball(np.zeros(1), 2.0), np.array([[-1.0], [1.0]])
+    alone = among([1e6], 8, [np.nan])  # the others are in no cluster
+
+    def centres(x: Any, rng: Any) -> riemdp.Release:
+        release = riemdp.private_k_means(LINE, x, start, ball, BUDGET, rounds=2, rng=rng)
+        both = np.sum(release.details["answers"], axis=0)  # of sums, then of sizes
+        return dataclasses.replace(release, value=both @ [1.0, 1.0, -1.0, 1.0])
+
+    title = "private_k_means, two rounds, a record changes its cluster, Euclidean(1)"
+    yield title, through(centres, alone, -alone), 2_000
+
+    def fits(records: Any, rng: Any) -> Any:
+        X, y = (np.roll(each, 1, axis=0) for each in records)  # the first one is held out
+        found = searched((X, y), rng)
+        best = found.best_estimator_
+        return number(0.0 if best is None else seen_of_classes(best.release_), found.guarantee_)
+
+    title = "PrivateSearchCV, a record of the fits changes sides and its label"
+    yield title, through(fits, *sides()), 2_000
+
+    def scores(records: Any, rng: Any) -> Any:
+        found = searched(records, rng)
+        return number(0.5 if found.best_score_ is None else found.best_score_, found.guarantee_)
+
+    y = np.arange(80) % 2
+    X = np.where(y[:, None, None] == 0, np.diag([3.0, 1 / 3.0]), np.diag([1 / 3.0, 3.0]))
+    wrong = np.where(np.arange(80) == 5, 1 - y, y)  # of a held-out record, which is told right
+    title = "PrivateSearchCV, its score, a held-out record changes its label"
+    yield title, through(scores, (X, y), (X, wrong)), 500
+
+
+def searched(records: Any, rng: Any) -> riemdp.PrivateSearchCV:
+    """A search among two settings that are the same."""
+    classifier = riemdp.PrivateTSClassifier(metric="logeuclid", labels="private", classes=[0, 1])
+    grid = {"ball": [riemdp.Ball(EYE, 1.0)] * 2}
+    kind = functools.partial(riemdp.PrivateSearchCV, classifier, grid, runs=2)
+    return seeded(kind, rng).fit(*records)
+
+
 def _with_public_prior() -> Row:
     """One of eight records is far out: few enough for one stage, whose noisy mean is looked at
     along the far record.

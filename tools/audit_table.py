@@ -195,6 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows.people,
         rows.estimators,
         rows.searches,
+        rows.choices,
         rows.sites,
     )
     single = ((title, audit()) for title, audit in rows.one_run() if given.only in title)
