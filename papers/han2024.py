@@ -250,10 +250,12 @@ def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
         for name in names:
             at = [x for x in xs if x in values[name]]
             if at:
-                middle, *band = zip(*(quartiles(values[name][x]) for x in at), strict=True)
-                short, plain = _SHORT.get(name, name.split(",")[0]), name in _ALONE
-                look = {"kind": "curve"} if plain else dict(zip(("low", "high"), band, strict=True))
-                series.append(Series(short, at, middle, **look))
+                middle, low, high = zip(*(quartiles(values[name][x]) for x in at), strict=True)
+                short = _SHORT.get(name, name.split(",")[0])
+                if name in _ALONE:
+                    series.append(Series(short, at, middle, kind="curve"))
+                else:
+                    series.append(Series(short, at, middle, low=low, high=high))
         return series
 
     ylabel = "excess risk F − F*"

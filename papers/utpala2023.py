@@ -166,7 +166,8 @@ def _figure_1(panel: str, context: Context) -> Result:
     for name in (*baselines, "transport", "ours"):
         own = [row for row in rows if row["method"] == _WORDS[name]]
         quarters = ("m", "seconds", "lower_quartile", "upper_quartile")
-        series.append(Series(_WORDS[name], *([x[key] for x in own] for key in quarters)))
+        x, middle, low, high = ([row[key] for row in own] for key in quarters)
+        series.append(Series(_WORDS[name], x, middle, low=low, high=high))
     words_above = f"{words}, five base points"
     figure = one_panel(series, "size m", "processor seconds, one sample", words_above, logy=True)
     gains = _gains(rows, baselines)

@@ -425,7 +425,7 @@ def mean_methods(
     ):
         yield alone(name, "one-shot", published(manifold, x, given, mechanism))
     run = functools.partial(minimised, problem, x, start)
-    domain = {"sensitivity": "domain"}
+    domain: Any = {"sensitivity": "domain"}
     for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
         words = "public defaults" if optimizer is DPRGD else DEFAULTS
         adaptive, usual = run(optimizer(clip_norm="adaptive")), run(optimizer(**domain))

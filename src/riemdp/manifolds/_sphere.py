@@ -135,7 +135,7 @@ class Sphere(Homogeneous):
         opposite = np.where(aligned & ~near, math.pi, 0.0)  # along the first coordinate
         way *= stretch[:, None]
         whole, aside, squares = added((way, opposite, angle * angle))
-        log = self._to_coordinates(p, whole)  # which has no coordinate along p
+        log: Any = self._to_coordinates(p, whole)  # which has no coordinate along p
         log[0] += aside
         return log, squares
 
