@@ -233,7 +233,7 @@ def test_the_contract_judges_a_fault_whatever_guards_it(tool, without_tests, cap
     )
     guards = ("tests/test_a.py::test_it", "tests/test_a.py::test_it[a]")
     of_contract, by_name = (job for (job,) in jobs)
-    assert of_contract[1:] == (("tests/contract",), tool.WHOLE)
+    assert of_contract[1:] == (tool.CONTRACT, tool.WHOLE)
     assert by_name[1:] == (guards, tool.LIMIT)
     without_tests(lambda fault, tests: "survived")
     assert tool.main(["--contract", "--only", "no"]) == 1
