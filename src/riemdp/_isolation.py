@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from ._errors import raise_interrupt
+from ._errors import interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,12 +22,8 @@ def isolation() -> Iterator[None]:
     would decide about it), and JAX, where it is used, computes in float64 and looks for no NaN,
     whatever another thread sets.
     """
-    with np.errstate(all="ignore"), _double_precision():
-        try:
-            yield
-        except ValueError as error:
-            raise_interrupt(error)
-            raise
+    with np.errstate(all="ignore"), _double_precision(), interrupts():
+        yield
 
 
 def isolated(function: Callable[P, R]) -> Callable[P, R]:
