@@ -115,31 +115,6 @@ def test_what_a_pool_of_threads_does_after_the_block_refuses(session: bool) -> N
     assert ledger is None or ledger.charges == 0
 
 
-def test_a_block_that_ends_in_another_context_is_over() -> None:
-    ledger, context = Ledger(WHOLE), contextvars.copy_context()
-    context.run(ledger.__enter__)
-    assert "another thread" in own_charge()
-    ledger.__exit__(None, None, None)
-    assert own_charge() == "released"
-    assert "closed by now" in context.run(own_charge)
-
-
-def test_a_block_of_another_context_is_not_ended_in_the_place_of_a_third() -> None:
-    """From a thread that had entered neither, the block of whoever came last ended."""
-    ledger = Ledger(WHOLE)
-    one, two = contextvars.copy_context(), contextvars.copy_context()
-    one.run(ledger.__enter__)
-    two.run(ledger.__enter__)
-    with pytest.raises(riemdp.RiemdpError, match="None has ended"):
-        ledger.__exit__(None, None, None)
-    one.run(ledger.__exit__, None, None, None)
-    assert two.run(own_charge) == "released"
-    assert ledger.charges == 1
-    ledger.__exit__(None, None, None)
-    assert "closed by now" in two.run(own_charge)
-    assert own_charge() == "released"
-
-
 # ------------------------------------------------------------------ processes below processes
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork", "loky"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")

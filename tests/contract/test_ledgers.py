@@ -9,8 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,6 +23,9 @@ from riemdp.privacy import (
     pure,
     session_ledger,
 )
+from tests.attacks.workers import own_charge
+
+WHOLE = Budget(50.0, 1e-4)
 
 
 def test_refusal_changes_nothing() -> None:
@@ -142,71 +143,58 @@ def test_innermost_context_is_charged_and_only_it() -> None:
     assert outer.spent.epsilon(0.0) == 0.55
 
 
-def in_another_thread(work: Callable[[], object]) -> Exception | None:
-    """What it raised there."""
-    caught: list[Exception] = []
-
-    def watched() -> None:
-        try:
-            work()
-        except Exception as error:  # whatever it is, it is looked at here
-            caught.append(error)
-
-    thread = threading.Thread(target=watched)
-    thread.start()
-    thread.join()
-    return caught[0] if caught else None
-
-
 def test_another_thread_refuses() -> None:
     """It was charged to nothing, with a warning."""
+    caught: list[Exception] = []
+
+    def work() -> None:
+        try:
+            charge(pure(0.1))
+        except InvalidArgument as error:
+            caught.append(error)
+
     with Ledger(Budget(1.0)) as ledger:
-        error = in_another_thread(lambda: charge(pure(0.1)))
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
     assert ledger.charges == 0
-    assert isinstance(error, InvalidArgument)
-    assert "another thread" in str(error)
+    assert "another thread" in str(caught[0])
 
 
-def test_a_block_may_end_in_another_thread() -> None:
-    """It is the only one of its ledger. Where it was entered nothing is charged to what is closed,
-    nor to a ledger around it; that one goes on.
-    """
-    ledger, outer = Ledger(Budget(1.0)), Ledger(Budget(1.0))
+def test_a_block_that_ends_in_another_context_is_over() -> None:
+    ledger, context = Ledger(WHOLE), contextvars.copy_context()
+    context.run(ledger.__enter__)
+    assert "another thread" in own_charge()
+    ledger.__exit__(None, None, None)
+    assert own_charge() == "released"
+    assert "closed by now" in context.run(own_charge)
 
-    def enter() -> None:
-        ledger.__enter__()
-        assert in_another_thread(lambda: ledger.__exit__(None, None, None)) is None
-        with pytest.raises(InvalidArgument, match="closed by now"):
-            charge(pure(0.1))
 
+def test_what_ends_elsewhere_inside_another_block_is_not_charged_to_that_one() -> None:
+    outer, ledger = Ledger(WHOLE), Ledger(WHOLE)
     with outer:
-        contextvars.copy_context().run(enter)
-        charge(pure(0.2))
-    assert (ledger.charges, outer.charges) == (0, 1)
+        context = contextvars.copy_context()
+        context.run(ledger.__enter__)
+        ledger.__exit__(None, None, None)
+        assert "closed by now" in context.run(own_charge)
+        assert own_charge() == "released"
+    assert (outer.charges, ledger.charges) == (1, 0)
 
 
-def test_which_of_two_blocks_of_one_ledger_ends_is_not_guessed() -> None:
-    """Both go on, where they were entered and where they may be left."""
-    ledger = Ledger(Budget(1.0))
-    entered, leave = threading.Barrier(2), threading.Barrier(2)
-
-    def stay() -> None:
-        with ledger:
-            entered.wait(30)
-            leave.wait(30)
-            charge(pure(0.1))
-
-    threads = ThreadPoolExecutor(1)
-    with threads, ledger:
-        staying = threads.submit(stay)
-        entered.wait(30)
-        error = in_another_thread(lambda: ledger.__exit__(None, None, None))
-        assert isinstance(error, RiemdpError)
-        assert "None has ended" in str(error)
-        leave.wait(30)
-        staying.result(30)
-        charge(pure(0.2))
-    assert ledger.charges == 2
+def test_a_block_of_another_context_is_not_ended_in_the_place_of_a_third() -> None:
+    """From a thread that had entered neither, the block of whoever came last ended."""
+    ledger = Ledger(WHOLE)
+    one, two = contextvars.copy_context(), contextvars.copy_context()
+    one.run(ledger.__enter__)
+    two.run(ledger.__enter__)
+    with pytest.raises(RiemdpError, match="None has ended"):
+        ledger.__exit__(None, None, None)
+    one.run(ledger.__exit__, None, None, None)
+    assert two.run(own_charge) == "released"
+    assert ledger.charges == 1
+    ledger.__exit__(None, None, None)
+    assert "closed by now" in two.run(own_charge)
+    assert own_charge() == "released"
 
 
 # ------------------------------------------------------------------------------------------------
