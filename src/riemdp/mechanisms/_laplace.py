@@ -185,9 +185,9 @@ class RiemannianLaplace(PureMechanism):
 
     @property
     def _details(self) -> dict[str, Any]:
-        errors = "whole space"
+        drawn = "whole space"
         if self.truncated:
-            errors = "truncated to the ball"
+            drawn = "truncated to the ball"
         elif not self.manifold.is_homogeneous:
-            errors = "whole space, constant not homogeneous"
-        return {"distribution": errors, "expected_tries": self.tries, **super()._details}
+            drawn = "whole space, constant not homogeneous"
+        return {"distribution": drawn, "expected_tries": self.tries, **super()._details}

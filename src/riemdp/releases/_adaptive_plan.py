@@ -115,9 +115,8 @@ def _row(
 
     def error(count: int) -> float:
         """Typical error from noise, divided by the radius."""
-        return (
-            noise.mean_length(1.0 - mechanism.searching.plan_for(count).planned_share, dim) / count
-        )
+        left = 1.0 - mechanism.searching.plan_for(count).planned_share
+        return noise.mean_length(left, dim) / count
 
     # Shares fall with n once the centre is moved, so each of these holds from one n on.
     need = mechanism.plan.need
